@@ -1,0 +1,2 @@
+#![no_std]
+//! Under construction: see docs/ARCHITECTURE.md.

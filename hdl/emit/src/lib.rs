@@ -1,0 +1,130 @@
+//! SystemVerilog back end for RustHDL blocks; see README.md.
+mod collect;
+mod expr;
+mod module;
+mod names;
+mod stmt;
+mod types;
+
+pub use rtl::type_tag;
+use rust_hdl_core::prelude::Block;
+use std::fmt;
+
+/// Put `emit::named!();` into `impl Logic for X` to give the module the name of its Rust type.
+#[macro_export]
+macro_rules! named {
+    () => {
+        fn timing(&self) -> Vec<rust_hdl_core::timing::TimingInfo> {
+            $crate::type_tag::<Self>()
+        }
+    };
+}
+
+pub struct Options {
+    /// Package for struct and enum types; None: file scope (iverilog 11 fails on `package::struct`).
+    pub package: Option<String>,
+    /// Put before every module name but that of the top.
+    pub prefix: String,
+    /// Ports of the top are plain vectors.
+    pub flat_top: bool,
+}
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            package: Some("types_pkg".into()),
+            prefix: String::new(),
+            flat_top: true,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Error {
+    pub block: String,
+    pub signal: String,
+    pub expr: String,
+    pub what: String,
+}
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(
+            f,
+            "{}: signal `{}`: `{}`: {}",
+            self.block, self.signal, self.expr, self.what
+        )
+    }
+}
+
+pub struct Design {
+    /// File name and text of the typedefs.
+    pub types: Option<(String, String)>,
+    /// Name and text, children first, top last.
+    pub modules: Vec<(String, String)>,
+    /// Text of black boxes, as given.
+    pub externs: Vec<String>,
+    pub warnings: Vec<String>,
+    pub scopes: usize,
+}
+impl Design {
+    /// All in one text.
+    pub fn text(&self) -> String {
+        let parts = self
+            .types
+            .iter()
+            .map(|p| &p.1)
+            .chain(self.modules.iter().map(|m| &m.1))
+            .chain(&self.externs);
+        parts.map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+    /// One file a module; returns the names in compile order.
+    pub fn write_dir(&self, dir: &std::path::Path) -> std::io::Result<Vec<String>> {
+        std::fs::create_dir_all(dir)?;
+        let mut files = vec![];
+        for (n, t) in self.types.iter().chain(&self.modules) {
+            std::fs::write(dir.join(format!("{n}.sv")), t)?;
+            files.push(format!("{n}.sv"));
+        }
+        if !self.externs.is_empty() {
+            std::fs::write(dir.join("externs.sv"), self.externs.join("\n"))?;
+            files.push("externs.sv".into());
+        }
+        Ok(files)
+    }
+}
+
+/// The caller must have run `connect_all` on `top`.
+pub fn emit<B: Block>(top: &B, opt: &Options) -> Result<Design, Vec<Error>> {
+    let s = collect::collect(top);
+    let mut b = module::Build {
+        opt,
+        types: types::Types::new(opt.package.as_deref()),
+        modules: vec![],
+        externs: vec![],
+        errors: vec![],
+        warnings: vec![],
+        folded: Default::default(),
+        scopes: 0,
+    };
+    b.module(&s, true);
+    let err = |what: &String| Error {
+        block: "types".into(),
+        signal: String::new(),
+        expr: String::new(),
+        what: what.clone(),
+    };
+    b.errors.extend(b.types.errors.iter().map(err));
+    if !b.errors.is_empty() {
+        return Err(b.errors);
+    }
+    let types = b
+        .types
+        .text()
+        .map(|t| (opt.package.clone().unwrap_or("types".into()), t));
+    Ok(Design {
+        types,
+        modules: b.modules,
+        externs: b.externs,
+        warnings: b.warnings,
+        scopes: b.scopes,
+    })
+}

@@ -1,0 +1,549 @@
+//! Pass 3: one scope to one module text, registers inlined, equal texts folded.
+use crate::collect::{AtomInfo, Scope};
+use crate::expr::*;
+use crate::names::*;
+use crate::stmt::*;
+use crate::types::*;
+use crate::{Error, Options};
+use num_bigint::BigInt;
+use rust_hdl_core::ast::Verilog;
+use rust_hdl_core::prelude::*;
+use std::collections::{BTreeMap, HashMap};
+
+pub struct Build<'a> {
+    pub opt: &'a Options,
+    pub types: Types,
+    pub modules: Vec<(String, String)>, // name, text
+    pub externs: Vec<String>,
+    pub errors: Vec<Error>,
+    pub warnings: Vec<String>,
+    pub folded: HashMap<(String, String), String>, // (wanted name, body) -> name
+    pub scopes: usize,
+}
+
+/// The house register: its Custom text is the contract, so the stock back end stays right too.
+fn as_register(k: &Scope) -> Option<BigInt> {
+    let Ok(Verilog::Custom(t)) = &k.hdl else {
+        return None;
+    };
+    let t = t.split_whitespace().collect::<Vec<_>>().join(" ");
+    let init = t
+        .strip_prefix("initial q = ")?
+        .strip_suffix("; always @(posedge clock) q <= d;")?;
+    let names: Vec<&str> = k.atoms.iter().map(|a| a.raw.as_str()).collect();
+    if names != ["clock", "d", "q"] || k.atoms[1].w != k.atoms[2].w {
+        return None;
+    }
+    let (_, digits) = init.split_once('\'')?;
+    BigInt::parse_bytes(
+        &digits.as_bytes()[1..],
+        if digits.starts_with('b') { 2 } else { 16 },
+    )
+}
+fn is_text(v: &Result<Verilog, String>) -> bool {
+    !matches!(v, Ok(Verilog::Combinatorial(_)))
+}
+fn flat(raw: &str) -> String {
+    raw.replace('$', "_")
+}
+fn find_enums(d: &TypeDescriptor, out: &mut Vec<TypeDescriptor>) {
+    match &d.kind {
+        TypeKind::Enum(_) if !out.iter().any(|x| same(x, d)) => out.push(d.clone()),
+        TypeKind::Composite(f) => f.iter().for_each(|f| find_enums(&f.kind, out)),
+        _ => {}
+    }
+}
+/// `raw` names inside hand-written text become the emitted names.
+fn rename(text: &str, map: &BTreeMap<String, String>) -> String {
+    let word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    let (mut out, mut rest) = (String::new(), text);
+    while !rest.is_empty() {
+        let n = rest.find(|c| !word(c)).unwrap_or(rest.len());
+        out += map.get(&rest[..n]).map_or(&rest[..n], String::as_str);
+        let m = rest[n..].find(word).map_or(rest.len(), |m| n + m);
+        out += &rest[n..m];
+        rest = &rest[m..];
+    }
+    out
+}
+
+impl Build<'_> {
+    fn fail(&mut self, s: &Scope, signal: &str, b: Bad) {
+        let block = match &s.ty {
+            Some(t) => format!("{} ({t})", s.path),
+            None => s.path.clone(),
+        };
+        self.errors.push(Error {
+            block,
+            signal: signal.replace('$', "."),
+            expr: b.expr,
+            what: b.what,
+        });
+    }
+    fn note(&mut self, s: &Scope, signal: &str, what: impl Into<String>) {
+        self.fail(
+            s,
+            signal,
+            Bad {
+                expr: String::new(),
+                what: what.into(),
+            },
+        );
+    }
+    pub fn module(&mut self, s: &Scope, top: bool) -> String {
+        self.scopes += 1;
+        if let Ok(Verilog::Blackbox(b)) = &s.hdl {
+            if !self.externs.contains(&b.code) {
+                self.externs.push(b.code.clone());
+            }
+            return b.name.clone();
+        }
+        let kids: Vec<Option<String>> = s
+            .kids
+            .iter()
+            .map(|k| as_register(k).is_none().then(|| self.module(k, false)))
+            .collect();
+        let (syms, enums) = self.symbols(s, top);
+        let ports = self.ports(&syms);
+        let body = match &s.hdl {
+            Ok(Verilog::Combinatorial(code)) => self.combinational(s, code, &kids, syms, enums),
+            Ok(Verilog::Custom(t)) => {
+                if !s.kids.is_empty() {
+                    self.note(s, "", "hand-written text in a block with sub-blocks");
+                }
+                let locals: String = syms
+                    .iter()
+                    .filter(|x| x.dir == Dir::Local)
+                    .map(|x| format!("    {} {};\n", logic(x.w), x.name))
+                    .collect();
+                self.consts(s) + &locals + &self.text(&syms, &enums, t)
+            }
+            Ok(Verilog::Wrapper(w)) => {
+                if !w.cores.is_empty() && !self.externs.contains(&w.cores) {
+                    self.externs.push(w.cores.clone());
+                }
+                self.text(&syms, &enums, &w.code)
+            }
+            Err(e) => {
+                self.note(s, "", format!("`hdl()` panics: {e}"));
+                String::new()
+            }
+            Ok(Verilog::Empty | Verilog::Blackbox(_)) => {
+                self.note(
+                    s,
+                    "",
+                    "block has no HDL: `#[hdl_gen]` or `fn hdl` is missing",
+                );
+                String::new()
+            }
+        };
+        self.fold(s, format!("(\n{ports}\n);\n{body}"))
+    }
+    fn fold(&mut self, s: &Scope, body: String) -> String {
+        let (base, args) = module_name(s.ty.as_deref().unwrap_or(&flat(&s.inst)));
+        let want = format!("{}{base}{args}", self.opt.prefix);
+        if let Some(n) = self.folded.get(&(want.clone(), body.clone())) {
+            return n.clone();
+        }
+        let mut name = want.clone();
+        for i in 2.. {
+            // same type and arguments, other constants inside
+            if !self.modules.iter().any(|m| m.0 == name) {
+                break;
+            }
+            name = format!("{want}__{i}");
+        }
+        if let Err(e) = check_ident(&name) {
+            self.note(s, "", e);
+        }
+        let src = match &s.ty {
+            Some(t) => format!("Rust type: {t}"),
+            None => "Rust type: unknown, `emit::named!()` is missing".into(),
+        };
+        self.modules.push((
+            name.clone(),
+            format!(
+                "// {src}\n// first instance: {}\nmodule {name} {body}endmodule\n",
+                s.path
+            ),
+        ));
+        self.folded.insert((want, body), name.clone());
+        name
+    }
+    fn symbols(&mut self, s: &Scope, top: bool) -> (Vec<Sym>, Vec<TypeDescriptor>) {
+        let (mut syms, mut enums, mut used) = (vec![], vec![], HashMap::<String, String>::new());
+        let mut add = |b: &mut Self, raw: String, name: String, dir, a: &AtomInfo, typed: bool| {
+            if let Err(e) = check_ident(&name) {
+                b.note(s, &raw, e);
+            }
+            if a.w == 0 {
+                b.note(s, &raw, "has no bits");
+            }
+            if let Some(o) = used.insert(name.clone(), raw.clone()) {
+                b.note(
+                    s,
+                    &raw,
+                    format!(
+                        "has the same Verilog name `{name}` as `{}`",
+                        o.replace('$', ".")
+                    ),
+                );
+            }
+            find_enums(&a.desc, &mut enums);
+            syms.push(Sym {
+                raw,
+                name,
+                dir,
+                w: a.w,
+                desc: a.desc.clone(),
+                typed,
+            });
+        };
+        for a in &s.atoms {
+            let dir = match a.kind {
+                AtomKind::InputParameter => Dir::In,
+                AtomKind::OutputParameter => Dir::Out,
+                AtomKind::LocalSignal => Dir::Local,
+                AtomKind::Constant => Dir::Const,
+                _ => {
+                    self.note(s, &a.raw, "inout is not supported");
+                    continue;
+                }
+            };
+            let port = matches!(dir, Dir::In | Dir::Out);
+            add(
+                self,
+                a.raw.clone(),
+                flat(&a.raw),
+                dir,
+                a,
+                !(is_text(&s.hdl) || top && port && self.opt.flat_top || dir == Dir::Const),
+            );
+        }
+        for k in &s.kids {
+            let reg = as_register(k).is_some();
+            for a in &k.atoms {
+                let dir = match a.kind {
+                    AtomKind::InputParameter => Dir::KidIn,
+                    AtomKind::OutputParameter => Dir::KidOut,
+                    _ => continue,
+                };
+                let name = format!(
+                    "{}{}{}",
+                    flat(&k.inst),
+                    if reg { "_" } else { "__" },
+                    flat(&a.raw)
+                );
+                // a vector port cannot drive an enum net
+                add(
+                    self,
+                    format!("{}${}", k.inst, a.raw),
+                    name,
+                    dir,
+                    a,
+                    reg || !(is_text(&k.hdl) && is_enum(&a.desc)),
+                );
+            }
+        }
+        drop(add);
+        for k in &s.kids {
+            used.entry(flat(&k.inst)).or_insert_with(|| k.inst.clone());
+        }
+        for l in &s.locals {
+            find_enums(&l.desc, &mut enums);
+            let free = |n: &String| check_ident(n).is_ok() && !used.contains_key(n);
+            let name = std::iter::once(l.name.clone())
+                .chain((2..).map(|i| format!("{}_{i}", l.name)))
+                .find(free)
+                .expect("a free name");
+            used.insert(name.clone(), l.raw.clone());
+            syms.push(Sym {
+                raw: l.raw.clone(),
+                name,
+                dir: Dir::Local,
+                w: width(&l.desc),
+                desc: l.desc.clone(),
+                typed: true,
+            });
+        }
+        (syms, enums)
+    }
+    fn ports(&mut self, syms: &[Sym]) -> String {
+        let ps: Vec<(&str, String, &str)> = syms
+            .iter()
+            .filter_map(|x| {
+                let d = match x.dir {
+                    Dir::In => "input ",
+                    Dir::Out => "output",
+                    _ => return None,
+                };
+                Some((
+                    d,
+                    if x.typed {
+                        self.types.decl(&x.desc)
+                    } else {
+                        logic(x.w)
+                    },
+                    x.name.as_str(),
+                ))
+            })
+            .collect();
+        let n = ps.iter().map(|p| p.1.len()).max().unwrap_or(0);
+        ps.iter()
+            .map(|(d, t, x)| format!("    {d} {t:n$} {x}"))
+            .collect::<Vec<_>>()
+            .join(",\n")
+    }
+    fn consts(&mut self, s: &Scope) -> String {
+        s.atoms
+            .iter()
+            .filter(|a| a.kind == AtomKind::Constant)
+            .map(|a| {
+                format!(
+                    "    localparam logic [{}:0] {} = {};\n",
+                    a.w.max(1) - 1,
+                    flat(&a.raw),
+                    lit(a.w, &a.value)
+                )
+            })
+            .collect()
+    }
+    fn text(&mut self, syms: &[Sym], enums: &[TypeDescriptor], t: &str) -> String {
+        let mut map: BTreeMap<String, String> = syms
+            .iter()
+            .map(|s| (s.raw.clone(), s.name.clone()))
+            .collect();
+        for d in enums {
+            let TypeKind::Enum(vs) = &d.kind else {
+                continue;
+            };
+            for v in vs.iter().filter_map(|v| v.rsplit("::").next()) {
+                map.insert(format!("{}${v}", d.name), self.types.label(d, v));
+            }
+        }
+        rename(t, &map)
+            .lines()
+            .map(|l| format!("    {l}\n"))
+            .collect()
+    }
+    fn combinational(
+        &mut self,
+        s: &Scope,
+        code: &[rust_hdl_core::ast::VerilogStatement],
+        kids: &[Option<String>],
+        syms: Vec<Sym>,
+        enums: Vec<TypeDescriptor>,
+    ) -> String {
+        let consts = self.consts(s);
+        let index = syms
+            .iter()
+            .enumerate()
+            .map(|(i, s)| (s.raw.clone(), i))
+            .collect();
+        let mut lo = Lower {
+            syms,
+            index,
+            enums,
+            loops: vec![],
+            types: &mut self.types,
+            reads: vec![],
+            temps: vec![],
+            warnings: vec![],
+        };
+        let mut b = Body::new(&mut lo);
+        let code = b.block(code);
+        let mut body = std::mem::take(&mut b.inits);
+        for l in s.locals.iter().filter(|l| l.conditional) {
+            if let Ok(Some(t)) = b.lo.lookup(&l.raw) {
+                let (zero, lhs) = (lit(t.w, &BigInt::from(0)), b.lo.ref_text(&t));
+                let rhs = match b.lo.ref_enum(&t) {
+                    Some(TypeDescriptor {
+                        name,
+                        kind: TypeKind::Enum(vs),
+                    }) => {
+                        let v = vs[0].rsplit("::").next().expect("variant").to_owned();
+                        b.lo.types.label(
+                            &TypeDescriptor {
+                                name,
+                                kind: TypeKind::Enum(vs),
+                            },
+                            &v,
+                        )
+                    }
+                    _ => zero,
+                };
+                body.push(St::Assign {
+                    t,
+                    lhs,
+                    rhs,
+                    plain: false,
+                    reads: vec![],
+                });
+            }
+        }
+        body.extend(code);
+        let (clocks, mut faults) = (std::mem::take(&mut b.clocks), std::mem::take(&mut b.faults));
+        for (i, x) in lo
+            .syms
+            .iter()
+            .enumerate()
+            .filter(|(_, x)| x.dir == Dir::KidIn && is_clock(&x.desc))
+        {
+            if !clocks.contains_key(&i) {
+                faults.push((
+                    x.raw.clone(),
+                    Bad {
+                        expr: "update".into(),
+                        what: "clock is never driven".into(),
+                    },
+                ));
+            }
+        }
+        if faults.is_empty() {
+            faults = definite(&lo, &body);
+        }
+        drop_dead(&lo, &mut body);
+        let mut groups = if faults.is_empty() {
+            split(&lo, body, &mut faults)
+        } else {
+            vec![]
+        };
+        let warnings: Vec<String> = lo
+            .warnings
+            .drain(..)
+            .map(|w| format!("{}: {w}", s.path))
+            .collect();
+        let syms = lo.syms;
+        self.warnings.extend(warnings);
+        let failed = !faults.is_empty();
+        for (sig, bad) in faults {
+            self.fail(s, &sig, bad);
+        }
+        if failed {
+            return String::new();
+        }
+
+        // a child input that is a plain copy goes straight to the port
+        let mut wired: BTreeMap<usize, String> = clocks
+            .iter()
+            .map(|(k, v)| (*k, syms[*v].name.clone()))
+            .collect();
+        let mut read = std::collections::BTreeSet::new();
+        groups.iter().flatten().for_each(|s| {
+            visit(s, &mut |r, w| {
+                if !w {
+                    read.insert(r.sym);
+                }
+            })
+        });
+        groups.retain(|g| match &g[..] {
+            [
+                St::Assign {
+                    t,
+                    rhs,
+                    plain: true,
+                    ..
+                },
+            ] if syms[t.sym].dir == Dir::KidIn
+                && t.w == syms[t.sym].w
+                && !read.contains(&t.sym)
+                && !syms[t.sym].raw.ends_with("$d")
+                && !rhs.contains('\'') =>
+            {
+                wired.insert(t.sym, rhs.clone());
+                false
+            }
+            _ => true,
+        });
+        let at = |k: &Scope, a: &AtomInfo| {
+            syms.iter()
+                .position(|s| s.raw == format!("{}${}", k.inst, a.raw))
+                .expect("child port")
+        };
+        let (mut inits, mut regs) = (HashMap::new(), BTreeMap::<String, Vec<String>>::new());
+        let mut insts = String::new();
+        for (k, name) in s.kids.iter().zip(kids) {
+            match name {
+                None => {
+                    let (c, d, q) = (at(k, &k.atoms[0]), at(k, &k.atoms[1]), at(k, &k.atoms[2]));
+                    inits.insert(q, as_register(k).expect("register"));
+                    regs.entry(wired[&c].clone())
+                        .or_default()
+                        .push(format!("        {} <= {};\n", syms[q].name, syms[d].name));
+                }
+                Some(name) => {
+                    let ps: Vec<String> = k
+                        .atoms
+                        .iter()
+                        .filter(|a| a.kind.is_parameter())
+                        .map(|a| {
+                            let i = at(k, a);
+                            format!(
+                                "        .{}({})",
+                                flat(&a.raw),
+                                wired.get(&i).unwrap_or(&syms[i].name)
+                            )
+                        })
+                        .collect();
+                    insts += &format!(
+                        "    {name} {} (\n{}\n    );\n",
+                        flat(&k.inst),
+                        ps.join(",\n")
+                    );
+                }
+            }
+        }
+        let mut out = consts;
+        for (i, x) in syms.iter().enumerate() {
+            if matches!(x.dir, Dir::In | Dir::Out | Dir::Const) || wired.contains_key(&i) {
+                continue;
+            }
+            let t = if x.typed {
+                self.types.decl(&x.desc)
+            } else {
+                logic(x.w)
+            };
+            let init = inits.get(&i).map_or(String::new(), |v| {
+                format!(
+                    " = {}",
+                    match &x.desc.kind {
+                        TypeKind::Enum(vs) => {
+                            let v = vs[usize::try_from(v).expect("code")]
+                                .rsplit("::")
+                                .next()
+                                .expect("variant")
+                                .to_owned();
+                            self.types.label(&x.desc, &v)
+                        }
+                        _ => lit(x.w, v),
+                    }
+                )
+            });
+            out += &format!("    {t} {}{init};\n", x.name);
+        }
+        for g in &groups {
+            if is_wiring(g) {
+                for s in g {
+                    match s {
+                        St::Assign { lhs, rhs, .. } => {
+                            out += &format!("    assign {lhs} = {};\n", bare(rhs))
+                        }
+                        St::Comment(c) => out += &format!("    // {c}\n"),
+                        _ => unreachable!("wiring"),
+                    }
+                }
+            } else {
+                out += "    always_comb begin\n";
+                print(g, 2, &mut out);
+                out += "    end\n";
+            }
+        }
+        for (c, b) in regs {
+            out += &format!(
+                "    always_ff @(posedge {c}) begin\n{}    end\n",
+                b.concat()
+            );
+        }
+        out + &insts
+    }
+}

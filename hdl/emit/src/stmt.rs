@@ -1,0 +1,570 @@
+//! Pass 2b: statements. Loops are unrolled, links and macros become
+//! assignments; then the two analyses that make blocking Verilog equal to the
+//! settled Rust value: definite assignment and the split into processes.
+use crate::expr::*;
+use crate::types::*;
+use VerilogExpression as E;
+use num_bigint::{BigInt, BigUint};
+use rust_hdl_core::ast::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub enum St {
+    Comment(String),
+    Assign {
+        t: Ref,
+        lhs: String,
+        rhs: String,
+        plain: bool,
+        reads: Vec<Ref>,
+    },
+    If {
+        test: String,
+        reads: Vec<Ref>,
+        then: Vec<St>,
+        other: Vec<St>,
+    },
+    Case {
+        sel: String,
+        reads: Vec<Ref>,
+        arms: Vec<(Option<String>, Vec<St>)>,
+    },
+}
+/// Signal and complaint.
+pub type Fault = (String, Bad);
+
+pub struct Body<'a, 'b> {
+    pub lo: &'b mut Lower<'a>,
+    /// Child clock input -> the clock it is a copy of.
+    pub clocks: BTreeMap<usize, usize>,
+    pub faults: Vec<Fault>,
+    /// Defaults of temporaries made below a condition.
+    pub inits: Vec<St>,
+    depth: usize,
+    /// Source position of the current statement, if the block tells.
+    at: String,
+}
+impl<'a, 'b> Body<'a, 'b> {
+    pub fn new(lo: &'b mut Lower<'a>) -> Self {
+        Body {
+            lo,
+            clocks: BTreeMap::new(),
+            faults: vec![],
+            inits: vec![],
+            depth: 0,
+            at: String::new(),
+        }
+    }
+    pub fn block(&mut self, b: &[VerilogStatement]) -> Vec<St> {
+        let mut out = vec![];
+        for s in b {
+            self.statement(s, &mut out);
+        }
+        out
+    }
+    fn inner(&mut self, b: &[VerilogStatement]) -> Vec<St> {
+        self.depth += 1;
+        let r = self.block(b);
+        self.depth -= 1;
+        r
+    }
+    /// Assignments of the temporaries that the last lowered expression needs.
+    fn temps(&mut self, out: &mut Vec<St>) {
+        for (t, rhs, reads) in std::mem::take(&mut self.lo.temps) {
+            let lhs = self.lo.ref_text(&t);
+            if self.depth > 0 {
+                self.inits.push(St::Assign {
+                    t: t.clone(),
+                    lhs: lhs.clone(),
+                    rhs: lit(t.w, &BigInt::from(0)),
+                    plain: false,
+                    reads: vec![],
+                });
+            }
+            out.push(St::Assign {
+                t,
+                lhs,
+                rhs,
+                plain: false,
+                reads,
+            });
+        }
+    }
+    fn note<T>(&mut self, signal: &str, r: R<T>) -> Option<T> {
+        r.map_err(|mut b| {
+            if !self.at.is_empty() {
+                b.what += &format!(" (at {})", self.at);
+            }
+            self.faults.push((signal.into(), b))
+        })
+        .ok()
+    }
+    fn statement(&mut self, s: &VerilogStatement, out: &mut Vec<St>) {
+        match s {
+            VerilogStatement::Comment(c) if c.starts_with(rtl::POS) => self.at = c[1..].to_owned(),
+            VerilogStatement::Comment(c) => {
+                let c = c.split_once("(\"").map_or(c.as_str(), |c| c.1); // the macro leaves `comment! ("` in place
+                out.push(St::Comment(
+                    c.lines().map(str::trim).collect::<Vec<_>>().join(" "),
+                ))
+            }
+            VerilogStatement::Macro(b) => out.extend(self.block(b)),
+            VerilogStatement::Loop(l) => {
+                for i in l.from.as_usize()..l.to.as_usize() {
+                    self.lo.loops.push((l.index.clone(), i));
+                    out.extend(self.block(&l.block));
+                    self.lo.loops.pop();
+                }
+            }
+            VerilogStatement::Link(ls) => {
+                for l in ls {
+                    let (to, from, d) = match l {
+                        VerilogLink::Forward(d) => (&d.other_name, &d.owner_name, d),
+                        VerilogLink::Backward(d) => (&d.owner_name, &d.other_name, d),
+                        VerilogLink::Bidirectional(d) => {
+                            self.faults.push((
+                                d.owner_name.clone(),
+                                Bad {
+                                    expr: "link".into(),
+                                    what: "inout is not supported".into(),
+                                },
+                            ));
+                            continue;
+                        }
+                    };
+                    let name = |x: &str| E::Signal(format!("{x}${}", d.my_name.replace('.', "$")));
+                    let r = self.assign(&name(to), None, &name(from));
+                    out.extend(self.note(to, r).flatten());
+                }
+            }
+            VerilogStatement::Assignment(l, r) => {
+                let x = self.assign(l, None, r);
+                self.temps(out);
+                out.extend(self.note(&show(l), x).flatten())
+            }
+            VerilogStatement::SliceAssignment {
+                base,
+                width,
+                offset,
+                replacement,
+            } => {
+                let x = self.assign(base, Some((*width, offset)), replacement);
+                self.temps(out);
+                out.extend(self.note(&show(base), x).flatten())
+            }
+            VerilogStatement::If(c) => {
+                let test = self.lo.lower_w(&c.test, 1);
+                let test = self.note("if", test);
+                let reads = std::mem::take(&mut self.lo.reads);
+                self.temps(out);
+                let then = self.inner(&c.then);
+                let other = match &c.otherwise {
+                    VerilogBlockOrConditional::Block(b) => self.inner(b),
+                    VerilogBlockOrConditional::Conditional(s) => {
+                        self.inner(std::slice::from_ref(s))
+                    }
+                    VerilogBlockOrConditional::None => vec![],
+                };
+                if let Some(t) = test {
+                    out.push(St::If {
+                        test: t.t,
+                        reads,
+                        then,
+                        other,
+                    });
+                }
+            }
+            VerilogStatement::Match(m) => {
+                let r = self.case(m, out);
+                let r = self.note("match", r);
+                out.extend(r)
+            }
+        }
+    }
+    fn case(&mut self, m: &VerilogMatch, out: &mut Vec<St>) -> R<St> {
+        let sel = self.lo.index_value(&m.test)?;
+        let reads = std::mem::take(&mut self.lo.reads);
+        self.temps(out);
+        let (mut arms, mut seen, mut open) = (vec![], BTreeSet::new(), true);
+        for c in &m.cases {
+            if !open {
+                break;
+            } // Rust takes the first arm that fits, `default` fits always
+            if c.condition == "default" {
+                open = false;
+            }
+            let mut labels = vec![];
+            for p in c.condition.split('|') {
+                labels.extend(match p {
+                "default" => None,
+                "true" | "false" => { let v = (p == "true") as u8; seen.insert(BigInt::from(v)); Some(format!("1'b{v}")) }
+                p => match (parse_int(p), self.lo.label(p)) {
+                    (Some(v), _) => {
+                        if v.bits() > sel.w as u64 { return bad(&m.test, format!("pattern {p} does not fit in {} bits", sel.w)); }
+                        seen.insert(v.clone());
+                        Some(lit(sel.w, &v))
+                    }
+                    (_, Ok(Some((x, v)))) => { seen.insert(v.into()); Some(x.t) }
+                    (_, Err(w)) => return bad(&m.test, w),
+                    _ => return bad(&m.test, format!("pattern `{p}` is neither a literal nor a variant: a const or a binding")),
+                },
+            });
+            }
+            arms.push((
+                (!labels.is_empty()).then(|| labels.join(", ")),
+                self.inner(&c.block),
+            ));
+        }
+        if open && (sel.w > 32 || seen.len() < 1 << sel.w) {
+            return bad(
+                &m.test,
+                format!(
+                    "match covers {} of {} codes and has no `_` arm",
+                    seen.len(),
+                    BigInt::from(1) << sel.w
+                ),
+            );
+        }
+        Ok(St::Case {
+            sel: sel.t,
+            reads,
+            arms,
+        })
+    }
+    fn assign(&mut self, l: &E, part: Option<(usize, &E)>, r: &E) -> R<Option<St>> {
+        let E::Signal(name) = l else {
+            return bad(l, "cannot be assigned");
+        };
+        let mut t = match self.lo.lookup(name) {
+            Ok(Some(t)) => t,
+            Ok(None) => return bad(l, "undeclared signal"),
+            Err(w) => return bad(l, w),
+        };
+        if let Some((w, off)) = part {
+            let Some(o) = self.lo.constant(off).and_then(|o| usize::try_from(o).ok()) else {
+                return bad(off, "offset is not constant");
+            };
+            if o + w > t.w {
+                return bad(off, "field is outside the value");
+            }
+            t = Ref {
+                sym: t.sym,
+                lo: t.lo + o,
+                w,
+                desc: field_at(&t.desc, o, w).2,
+            };
+        }
+        let (dir, desc) = (self.lo.syms[t.sym].dir, self.lo.syms[t.sym].desc.clone());
+        if matches!(dir, Dir::In | Dir::Const | Dir::KidOut) {
+            return bad(l, format!("{dir:?} signal is written"));
+        }
+        let plain = matches!(r, E::Signal(_));
+        if is_clock(&desc) {
+            let src = match r {
+                E::Signal(s) => self.lo.lookup(s).ok().flatten(),
+                _ => None,
+            };
+            let Some(src) = src.filter(|s| is_clock(&self.lo.syms[s.sym].desc) && self.depth == 0)
+            else {
+                return bad(
+                    r,
+                    "a clock must be an unconditional plain copy of a clock; gate or select it in a primitive",
+                );
+            };
+            if dir == Dir::KidIn {
+                if self.clocks.insert(t.sym, src.sym).is_some() {
+                    return bad(l, "clock is driven twice");
+                }
+                return Ok(None);
+            }
+        }
+        let x = self.lo.lower_w(r, t.w)?;
+        let reads = std::mem::take(&mut self.lo.reads);
+        let rhs = match self.lo.ref_enum(&t) {
+            Some(d) if !x.desc.as_ref().is_some_and(|x| same(x, &d)) => {
+                format!("{}'({})", self.lo.types.decl(&d), x.t)
+            }
+            _ => x.t,
+        };
+        let lhs = self.lo.ref_text(&t);
+        Ok(Some(St::Assign {
+            t,
+            lhs,
+            rhs,
+            plain,
+            reads,
+        }))
+    }
+}
+
+type Bits = BTreeMap<usize, BigUint>;
+fn mask(lo: usize, w: usize) -> BigUint {
+    ((BigUint::from(1u8) << w) - 1u8) << lo
+}
+fn meet(a: &Bits, b: &Bits) -> Bits {
+    a.iter()
+        .filter_map(|(k, x)| b.get(k).map(|y| (*k, x & y)))
+        .collect()
+}
+fn own(s: &Sym) -> bool {
+    matches!(s.dir, Dir::Local | Dir::Out)
+}
+
+/// Every Local and Out is written on all paths before it is read, and every driven signal by the end.
+pub fn definite(lo: &Lower, body: &[St]) -> Vec<Fault> {
+    fn reads(lo: &Lower, rs: &[Ref], set: &Bits, at: &str, f: &mut Vec<Fault>) {
+        for r in rs.iter().filter(|r| own(&lo.syms[r.sym])) {
+            let m = mask(r.lo, r.w);
+            if set.get(&r.sym).is_none_or(|s| s & &m != m) {
+                f.push((
+                    lo.syms[r.sym].raw.clone(),
+                    Bad {
+                        expr: at.into(),
+                        what: "is read here before it is written on all paths".into(),
+                    },
+                ));
+            }
+        }
+    }
+    fn walk(lo: &Lower, b: &[St], set: &mut Bits, f: &mut Vec<Fault>) {
+        for s in b {
+            match s {
+                St::Comment(_) => {}
+                St::Assign {
+                    t, rhs, reads: rs, ..
+                } => {
+                    reads(lo, rs, set, rhs, f);
+                    *set.entry(t.sym).or_default() |= mask(t.lo, t.w);
+                }
+                St::If {
+                    test,
+                    reads: rs,
+                    then,
+                    other,
+                } => {
+                    reads(lo, rs, set, test, f);
+                    let mut o = set.clone();
+                    walk(lo, then, set, f);
+                    walk(lo, other, &mut o, f);
+                    *set = meet(set, &o);
+                }
+                St::Case {
+                    sel,
+                    reads: rs,
+                    arms,
+                } => {
+                    reads(lo, rs, set, sel, f);
+                    let ends: Vec<Bits> = arms
+                        .iter()
+                        .map(|a| {
+                            let mut s = set.clone();
+                            walk(lo, &a.1, &mut s, f);
+                            s
+                        })
+                        .collect();
+                    if let Some(m) = ends.into_iter().reduce(|a, b| meet(&a, &b)) {
+                        *set = m;
+                    }
+                }
+            }
+        }
+    }
+    let (mut set, mut f) = (Bits::new(), vec![]);
+    walk(lo, body, &mut set, &mut f);
+    let mut written = BTreeSet::new();
+    body.iter().for_each(|s| {
+        visit(s, &mut |r, w| {
+            if w {
+                written.insert(r.sym);
+            }
+        })
+    });
+    for (i, s) in lo
+        .syms
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| own(s) || s.dir == Dir::KidIn && !is_clock(&s.desc))
+    {
+        let what = if !written.contains(&i) {
+            "is never driven"
+        } else if set.get(&i).is_none_or(|x| *x != mask(0, s.w)) {
+            "is not written on all paths (a latch)"
+        } else {
+            continue;
+        };
+        f.push((
+            s.raw.clone(),
+            Bad {
+                expr: "update".into(),
+                what: what.into(),
+            },
+        ));
+    }
+    f
+}
+/// All references below a statement, with `true` for writes.
+pub fn visit(s: &St, f: &mut dyn FnMut(&Ref, bool)) {
+    match s {
+        St::Comment(_) => {}
+        St::Assign { t, reads, .. } => {
+            reads.iter().for_each(|r| f(r, false));
+            f(t, true)
+        }
+        St::If {
+            reads, then, other, ..
+        } => {
+            reads.iter().for_each(|r| f(r, false));
+            then.iter().chain(other).for_each(|s| visit(s, f))
+        }
+        St::Case { reads, arms, .. } => {
+            reads.iter().for_each(|r| f(r, false));
+            arms.iter().flat_map(|a| &a.1).for_each(|s| visit(s, f))
+        }
+    }
+}
+
+/// Drops a top-level default that an unconditional write replaces before any read.
+pub fn drop_dead(lo: &Lower, body: &mut Vec<St>) {
+    let mut k = 0;
+    while k < body.len() {
+        let dead = match &body[k] {
+            St::Assign { t, .. } => body[k + 1..].iter().find_map(|s| {
+                let (mut read, mut write) = (false, false);
+                visit(s, &mut |r, w| if r.sym == t.sym { if w { write = true } else { read = read || own(&lo.syms[r.sym]) } });
+                let all = matches!(s, St::Assign { t: n, .. } if n.sym == t.sym && n.w == lo.syms[n.sym].w);
+                (read || write).then_some(all && !read)
+            }).unwrap_or(false),
+            _ => false,
+        };
+        if dead {
+            body.remove(k);
+        } else {
+            k += 1
+        }
+    }
+}
+/// Splits the body into processes. A reader may leave the process of what it
+/// reads only if no later statement writes that signal again. A child input
+/// reads as its settled value in Rust, so there the reader must come last or live elsewhere.
+pub fn split(lo: &Lower, body: Vec<St>, f: &mut Vec<Fault>) -> Vec<Vec<St>> {
+    let mut up: Vec<usize> = (0..lo.syms.len()).collect();
+    fn find(up: &mut [usize], mut i: usize) -> usize {
+        while up[i] != i {
+            up[i] = up[up[i]];
+            i = up[i];
+        }
+        i
+    }
+    let (mut w, mut r, mut last) = (
+        vec![BTreeSet::new(); body.len()],
+        vec![BTreeSet::new(); body.len()],
+        BTreeMap::new(),
+    );
+    for (k, s) in body.iter().enumerate() {
+        visit(s, &mut |x, write| {
+            if write {
+                w[k].insert(x.sym);
+                last.insert(x.sym, k);
+            } else {
+                r[k].insert(x.sym);
+            }
+        });
+    }
+    for k in 0..body.len() {
+        let Some(&a) = w[k].first() else { continue };
+        let join: Vec<usize> = w[k]
+            .iter()
+            .chain(
+                r[k].iter()
+                    .filter(|s| own(&lo.syms[**s]) && last.get(s).is_some_and(|l| *l >= k)),
+            )
+            .copied()
+            .collect();
+        for b in join {
+            let (x, y) = (find(&mut up, a), find(&mut up, b));
+            up[x.max(y)] = x.min(y);
+        }
+    }
+    for k in 0..body.len() {
+        let Some(&a) = w[k].first() else { continue };
+        for s in r[k].iter().filter(|s| lo.syms[**s].dir == Dir::KidIn) {
+            if last.get(s).is_some_and(|l| *l >= k) && find(&mut up, a) == find(&mut up, *s) {
+                f.push((lo.syms[*s].raw.clone(), Bad { expr: "update".into(), what: "child input is read before its last write; Rust gives its settled value: use a Local".into() }));
+            }
+        }
+    }
+    let mut groups: Vec<(Option<usize>, Vec<St>)> = vec![];
+    let mut notes = vec![];
+    for (k, s) in body.into_iter().enumerate() {
+        let Some(&a) = w[k].first() else {
+            if matches!(s, St::Comment(_)) {
+                notes.push(s);
+            }
+            continue;
+        };
+        let g = find(&mut up, a);
+        let at = groups
+            .iter()
+            .position(|x| x.0 == Some(g))
+            .unwrap_or_else(|| {
+                groups.push((Some(g), vec![]));
+                groups.len() - 1
+            });
+        groups[at].1.append(&mut notes);
+        groups[at].1.push(s);
+    }
+    groups.into_iter().map(|g| g.1).collect()
+}
+/// A process that is only disjoint top-level assignments prints as `assign`s.
+pub fn is_wiring(g: &[St]) -> bool {
+    let (mut set, mut ok) = (Bits::new(), true);
+    for s in g {
+        match s {
+            St::Comment(_) => {}
+            St::Assign { t, .. } => {
+                let (m, x) = (mask(t.lo, t.w), set.entry(t.sym).or_default());
+                ok &= &*x & &m == BigUint::default();
+                *x |= m;
+            }
+            _ => ok = false,
+        }
+    }
+    ok && g.iter().all(|s| match s {
+        St::Assign { reads, .. } => reads.iter().all(|r| !set.contains_key(&r.sym)),
+        _ => true,
+    })
+}
+pub fn print(b: &[St], ind: usize, out: &mut String) {
+    let p = "    ".repeat(ind);
+    for s in b {
+        match s {
+            St::Comment(c) => *out += &format!("{p}// {c}\n"),
+            St::Assign { lhs, rhs, .. } => *out += &format!("{p}{lhs} = {rhs};\n"),
+            St::If {
+                test, then, other, ..
+            } => {
+                *out += &format!("{p}if ({}) begin\n", bare(test));
+                print(then, ind + 1, out);
+                if let [St::If { .. }] = other[..] {
+                    let mut t = String::new();
+                    print(other, ind, &mut t);
+                    *out += &format!("{p}end else {}", t.trim_start());
+                    continue;
+                }
+                if !other.is_empty() {
+                    *out += &format!("{p}end else begin\n");
+                    print(other, ind + 1, out);
+                }
+                *out += &format!("{p}end\n");
+            }
+            St::Case { sel, arms, .. } => {
+                *out += &format!("{p}case ({})\n", bare(sel));
+                for (l, b) in arms {
+                    *out += &format!("{p}    {}: begin\n", l.as_deref().unwrap_or("default"));
+                    print(b, ind + 2, out);
+                    *out += &format!("{p}    end\n");
+                }
+                *out += &format!("{p}endcase\n");
+            }
+        }
+    }
+}
