@@ -49,10 +49,9 @@ impl Probe for Walk {
             .chain([name])
             .collect::<Vec<_>>()
             .join("$");
-        let path = self
-            .open
-            .last()
-            .map_or(String::new(), |o| format!("{}.{inst}", o.0.path));
+        let path = self.open.last().map_or(String::new(), |o| {
+            format!("{}.{}", o.0.path, inst.replace('$', "_"))
+        });
         let ty = rtl::type_of(&node.timing());
         let path = if path.is_empty() { inst.clone() } else { path };
         rtl::take_locals();

@@ -132,7 +132,7 @@ impl Build<'_> {
                 self.note(
                     s,
                     "",
-                    "block has no HDL: `#[hdl_gen]` or `fn hdl` is missing",
+                    "block has no HDL: `#[rtl]` on `update`, or `fn hdl`, is missing",
                 );
                 String::new()
             }
