@@ -2,5 +2,12 @@
 //!
 //! | folder | what |
 //! |---|---|
+//! | `cfg.rs`, `types.rs` | sizes; the structs that travel between blocks |
 //! | `prim/` | register, RAM, FIFO, XOR network |
+//! | `stream/` | realigner, skid buffers, arbiters |
+//! | `roce/` | parser, ICRC, packet buffer, frame builder |
+//! | `host/` | AXI, DMA engines, registers, commands, key table, CQs, EQs |
+//! | `qp/` | requester and responder |
+pub mod cfg;
 pub mod prim;
+pub mod types;

@@ -1,0 +1,38 @@
+//! Sizes of the design. Every block takes its widths from here; nothing is sized by a literal.
+//! What the host sees of them is reported in BAR0 `LIMITS`.
+
+/// Queue pairs: log2 of the number of contexts. A QPN is a table index; QP0 is refused.
+pub const QP_W: usize = 10;
+/// Completion queues.
+pub const CQ_W: usize = 10;
+/// Event queues; one MSI-X vector each.
+pub const EQ_W: usize = 3;
+/// Memory regions: bits of the table index in a key (key = index << 8 | variant).
+pub const MR_W: usize = 12;
+/// Doorbell pages.
+pub const PAGE_W: usize = 8;
+/// Free-running producer and consumer indices of all rings.
+pub const IDX_W: usize = 16;
+/// Generation of a QP's in-flight descriptors (rule R8).
+pub const EPOCH_W: usize = 8;
+/// Prefetched WQEs per QP, log2.
+pub const WQE_SLOT_W: usize = 4;
+/// Prefetched RQEs per QP, log2.
+pub const RQE_SLOT_W: usize = 3;
+/// Sent-WQE records per QP, log2: at most this many WQEs are outstanding.
+pub const REC_W: usize = 7;
+/// Payload read tags, log2 (rule R11).
+pub const RTAG_W: usize = 6;
+/// Read reorder buffer, log2 of beats: 32 KiB.
+pub const ROB_W: usize = 9;
+/// Writes in flight, log2 (rule R11).
+pub const WTAG_W: usize = 7;
+/// Packet buffer: log2 of cells, and of beats in a cell; 512 * 8 * 64 B = 256 KiB.
+pub const CELL_W: usize = 9;
+pub const CELL_BEAT_W: usize = 3;
+/// Payload length of one packet, 0..=4096.
+pub const PLEN_W: usize = 13;
+/// AXI ID: source in the top two bits, tag below.
+pub const AXI_ID_W: usize = 8;
+/// Clock in kHz, for timers.
+pub const CLOCK_KHZ: u64 = 250_000;
