@@ -1,1 +1,6 @@
-//! Under construction: see docs/ARCHITECTURE.md.
+//! The simulator of the NIC.
+//!
+//! | folder | what |
+//! |---|---|
+//! | [`verilate`] | builds, caches and loads a Verilator model; generic |
+pub mod verilate;

@@ -7,7 +7,7 @@ mod stmt;
 mod types;
 
 pub use rtl::type_tag;
-use rust_hdl_core::prelude::Block;
+use rust_hdl_core::prelude::{AtomKind, Block};
 use std::fmt;
 
 /// Put `emit::named!();` into `impl Logic for X` to give the module the name of its Rust type.
@@ -55,7 +55,19 @@ impl fmt::Display for Error {
     }
 }
 
+/// A port of the top, as its module prints it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    pub name: String,
+    /// Bits.
+    pub width: usize,
+    /// True for an input of the block.
+    pub input: bool,
+}
+
 pub struct Design {
+    /// Ports of the top in declaration order.
+    pub ports: Vec<Port>,
     /// File name and text of the typedefs.
     pub types: Option<(String, String)>,
     /// Name and text, children first, top last.
@@ -120,7 +132,20 @@ pub fn emit<B: Block>(top: &B, opt: &Options) -> Result<Design, Vec<Error>> {
         .types
         .text()
         .map(|t| (opt.package.clone().unwrap_or("types".into()), t));
+    let ports = s.atoms.iter().filter_map(|a| {
+        let input = match a.kind {
+            AtomKind::InputParameter => true,
+            AtomKind::OutputParameter => false,
+            _ => return None,
+        };
+        Some(Port {
+            name: module::flat(&a.raw),
+            width: a.w,
+            input,
+        })
+    });
     Ok(Design {
+        ports: ports.collect(),
         types,
         modules: b.modules,
         externs: b.externs,

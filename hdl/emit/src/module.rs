@@ -43,7 +43,7 @@ fn as_register(k: &Scope) -> Option<BigInt> {
 fn is_text(v: &Result<Verilog, String>) -> bool {
     !matches!(v, Ok(Verilog::Combinatorial(_)))
 }
-fn flat(raw: &str) -> String {
+pub fn flat(raw: &str) -> String {
     raw.replace('$', "_")
 }
 fn find_enums(d: &TypeDescriptor, out: &mut Vec<TypeDescriptor>) {
