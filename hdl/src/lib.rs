@@ -10,4 +10,5 @@
 //! | `qp/` | requester and responder |
 pub mod cfg;
 pub mod prim;
+pub mod stream;
 pub mod types;
