@@ -1,1 +1,34 @@
-//! Under construction: see docs/ARCHITECTURE.md.
+//! A cocotb-style testbench library in Rust.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`exec`] | the timing model; tasks, triggers, timers, queues on simulated time |
+//! | [`dut`] | any RustHDL block in Verilator in a few lines, ports by name |
+//! | [`value`] | RustHDL structs to port bits and back, field by field |
+//! | [`bfm`] | bus models: channels, AXI4-Stream, AXI4-Lite master, AXI4 memory |
+//! | [`vectors`] | frames captured elsewhere, with their ICRC |
+//! | [`random`] | the seeded generator all of it uses |
+//!
+//! ```no_run
+//! use rocenic_hdl::prim::Fifo;
+//! use rocenic_testbench::Dut;
+//! use rust_hdl_core::prelude::*;
+//!
+//! let mut dut = Dut::new(Fifo::<Bits<8>, 4, 5>::default());
+//! let source = dut.source::<Bits<8>>("i");
+//! let sink = dut.sink::<Bits<8>>("o");
+//! dut.reset();
+//! source.send(&0x5a.into());
+//! let got = dut.run(sink.recv());
+//! assert_eq!(got.bits(), 0x5a);
+//! ```
+pub mod bfm;
+pub mod dut;
+pub mod exec;
+pub mod random;
+pub mod value;
+pub mod vectors;
+
+pub use dut::Dut;
+pub use random::Random;
+pub use value::Value;

@@ -30,4 +30,4 @@ pub mod tools;
 
 pub use build::{Options, PortSpec, Source, Speed, XAssign, target_dir};
 pub use error::Error;
-pub use model::{AnyPort, Library, Model, Port, PortValue};
+pub use model::{AnyPort, Library, Model, Port, PortValue, UintPort};

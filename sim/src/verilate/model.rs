@@ -176,6 +176,50 @@ impl Port<u8> {
     }
 }
 
+/// A port of up to 64 bits, whatever its size in the model: a load or store behind one branch.
+#[derive(Clone)]
+pub struct UintPort {
+    at: *mut u8,
+    size: u8,
+    width: u8,
+    _model: Rc<Instance>,
+}
+impl UintPort {
+    #[inline(always)]
+    pub fn get(&self) -> u64 {
+        // SAFETY: `at` points at `size` bytes of the live model, aligned as C++ aligns an integer of that size.
+        unsafe {
+            match self.size {
+                1 => u64::from(self.at.read()),
+                2 => u64::from(self.at.cast::<u16>().read()),
+                4 => u64::from(self.at.cast::<u32>().read()),
+                _ => self.at.cast::<u64>().read(),
+            }
+        }
+    }
+    /// Bits above the width are dropped.
+    #[inline(always)]
+    pub fn set(&self, v: u64) {
+        let v = v & (!0 >> (64 - self.width));
+        // SAFETY: as in `get`.
+        unsafe {
+            match self.size {
+                1 => self.at.write(v as u8),
+                2 => self.at.cast::<u16>().write(v as u16),
+                4 => self.at.cast::<u32>().write(v as u32),
+                _ => self.at.cast::<u64>().write(v),
+            }
+        }
+    }
+    #[inline(always)]
+    pub fn high(&self) -> bool {
+        self.get() != 0
+    }
+    pub fn width(&self) -> usize {
+        usize::from(self.width)
+    }
+}
+
 /// A port of any width as little-endian 64-bit words, for code that finds ports by name.
 #[derive(Clone)]
 pub struct AnyPort {
@@ -306,6 +350,22 @@ impl Model {
             at,
             size: self.size_of(i),
             width: p.width,
+            _model: self.instance.clone(),
+        })
+    }
+
+    /// # Errors
+    /// No such port, or it is wider than 64 bits.
+    pub fn uint_port(&self, name: &str) -> Result<UintPort, Error> {
+        let (i, p, at) = self.find(name)?;
+        let size = self.size_of(i);
+        if p.width == 0 || p.width > 64 {
+            return Err(self.size_error(p, size, 8));
+        }
+        Ok(UintPort {
+            at,
+            size: size as u8,
+            width: p.width as u8,
             _model: self.instance.clone(),
         })
     }
