@@ -1,16 +1,17 @@
 //! Sizes of the design. Every block takes its widths from here; nothing is sized by a literal.
 //! What the host sees of them is reported in BAR0 `LIMITS`.
+use rocenic_contract::{caps, regs};
 
 /// Queue pairs: log2 of the number of contexts. A QPN is a table index; QP0 is refused.
-pub const QP_W: usize = 10;
+pub const QP_W: usize = caps::LOG2_QPS;
 /// Completion queues.
-pub const CQ_W: usize = 10;
+pub const CQ_W: usize = caps::LOG2_CQS;
 /// Event queues; one MSI-X vector each.
-pub const EQ_W: usize = 3;
+pub const EQ_W: usize = caps::LOG2_EQS;
 /// Memory regions: bits of the table index in a key (key = index << 8 | variant).
-pub const MR_W: usize = 12;
+pub const MR_W: usize = caps::LOG2_MRS;
 /// Doorbell pages.
-pub const PAGE_W: usize = 8;
+pub const PAGE_W: usize = regs::DOORBELL_PAGES.trailing_zeros() as usize;
 /// Free-running producer and consumer indices of all rings.
 pub const IDX_W: usize = 16;
 /// Generation of a QP's in-flight descriptors (rule R8).
@@ -20,7 +21,7 @@ pub const WQE_SLOT_W: usize = 4;
 /// Prefetched RQEs per QP, log2.
 pub const RQE_SLOT_W: usize = 3;
 /// Sent-WQE records per QP, log2: at most this many WQEs are outstanding.
-pub const REC_W: usize = 7;
+pub const REC_W: usize = caps::LOG2_OUTSTANDING;
 /// Payload read tags, log2 (rule R11).
 pub const RTAG_W: usize = 6;
 /// Read reorder buffer, log2 of beats: 32 KiB.
@@ -35,4 +36,4 @@ pub const PLEN_W: usize = 13;
 /// AXI ID: source in the top two bits, tag below.
 pub const AXI_ID_W: usize = 8;
 /// Clock in kHz, for timers.
-pub const CLOCK_KHZ: u64 = 250_000;
+pub const CLOCK_KHZ: u64 = caps::CLOCK_KHZ;

@@ -9,6 +9,8 @@
 //! | `host/` | AXI, DMA engines, registers, commands, key table, CQs, EQs |
 //! | `qp/` | requester and responder |
 pub mod cfg;
+pub mod host;
+pub(crate) mod layout;
 pub mod prim;
 pub mod stream;
 pub mod types;

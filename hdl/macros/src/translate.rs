@@ -65,6 +65,10 @@ pub fn rename_self(t: TS) -> TS {
         })
         .collect()
 }
+/// The position of `s`, names as the attribute sees them: `__cx` must be found also when a `macro_rules!` wrote `s`.
+fn here(s: Span) -> Span {
+    s.resolved_at(Span::call_site())
+}
 fn peel(e: &Expr) -> &Expr {
     match e {
         Expr::Paren(p) => peel(&p.expr),
@@ -321,7 +325,7 @@ impl G {
         let fork = self.forks(e);
         self.bind(id, if mutable { Kind::HwMut } else { Kind::Hw });
         let (g, a) = (x.g, x.a);
-        let decl = quote_spanned!(e.span()=> __cx.local_of(#name, &#t));
+        let decl = quote_spanned!(here(e.span())=> __cx.local_of(#name, &#t));
         S {
             g: quote!(let #pat = ::rtl::tie(&#t, #g);),
             a: quote!(#p #fork let mut #id = { let __v = #decl; #a __v };),
@@ -877,7 +881,7 @@ impl G {
             .ident
             .to_string()
             .to_lowercase();
-        let decl = quote_spanned!(s.span()=> __cx.local_of(#name, &#t));
+        let decl = quote_spanned!(here(s.span())=> __cx.local_of(#name, &#t));
         let end = put(quote!(__l.ast())); // after the inner `__v`: `put` may have its own
         X {
             g: quote!(::rtl::tie(&#t, #p { #(#gs,)* #rg })),
@@ -954,7 +958,7 @@ impl G {
                 let x = self.sink(e, &|a| quote!({ let __e = #a; __cx.set(&__v, __e); }));
                 let (fork, decl) = (
                     self.forks(e),
-                    quote_spanned!(e.span()=> __cx.local_of("sel", &#t)),
+                    quote_spanned!(here(e.span())=> __cx.local_of("sel", &#t)),
                 );
                 let (g, a) = (x.g, x.a);
                 X {

@@ -1,0 +1,372 @@
+//! Completion queues: writes CQEs into their rings and, when a queue is armed, asks for an event once the CQE is there.
+//!
+//! | port | what |
+//! |---|---|
+//! | `a`, `b` | `CqeReq` of the requester and of the receive side, served in turn |
+//! | `bell` | consumer index, and arming, from the doorbells |
+//! | `write` | creates or removes a queue (`cmd`) |
+//! | `line`, `done` | the CQE on its way to the host; responses in order |
+//! | `eqe` | events: completion, overflow |
+//! | `fault` | the QP whose completion found no room |
+//! | `overflow` | pulse for each completion that found no room |
+//!
+//! Two cycles a CQE or doorbell. An event leaves only after the write responses of all CQEs before it (R12). Arming
+//! carries the consumer index and fires at once when newer CQEs exist (R15). A queue that overflowed is dead: it gets
+//! one event, and every further completion for it stops the QP that made it.
+//! Never writes over an entry the host has not consumed.
+use crate::cfg::*;
+use crate::layout::logic_struct;
+use crate::prim::*;
+use crate::types::*;
+use rocenic_contract::{cqe, cqe_fields, eqe};
+use rtl::{clocks, regs, rtl};
+use rust_hdl_core::prelude::*;
+
+cqe_fields!(logic_struct, cqe);
+
+/// log2 of CQE writes that may wait for their response.
+const IN_FLIGHT_W: usize = 5;
+
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct CqCfg {
+    pub valid: Bit,
+    pub base: Bits<64>,
+    pub log2: Bits<4>,
+    pub eqn: Bits<EQ_W>,
+}
+
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct CqWrite {
+    pub cqn: Bits<CQ_W>,
+    pub cfg: CqCfg,
+}
+
+/// A CQ doorbell that passed the page check.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct CqBell {
+    pub cqn: Bits<CQ_W>,
+    pub ci: Bits<IDX_W>,
+    pub arm: Bit,
+    pub solicited_only: Bit,
+}
+
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct CqState {
+    pi: Bits<IDX_W>,
+    ci: Bits<IDX_W>,
+    armed: Bit,
+    solicited_only: Bit,
+    dead: Bit,
+}
+
+/// What follows when all CQE writes so far have their response.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Notice {
+    /// Waits for a response of its own.
+    write: Bit,
+    /// Sends an event.
+    fire: Bit,
+    etype: Bits<8>,
+    cqn: Bits<CQ_W>,
+    eqn: Bits<EQ_W>,
+}
+
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+enum Work {
+    Idle,
+    Bell,
+    Cqe,
+}
+
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Now {
+    work: Work,
+    bell: CqBell,
+    cqe: CqeReq,
+    /// Who is served next when both ask.
+    turn_b: Bit,
+}
+
+#[derive(LogicBlock, Default)]
+pub struct CqEngine {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub a_valid: Signal<In, Bit>,
+    pub a_ready: Signal<Out, Bit>,
+    pub a: Signal<In, CqeReq>,
+    pub b_valid: Signal<In, Bit>,
+    pub b_ready: Signal<Out, Bit>,
+    pub b: Signal<In, CqeReq>,
+    pub bell_valid: Signal<In, Bit>,
+    pub bell_ready: Signal<Out, Bit>,
+    pub bell: Signal<In, CqBell>,
+    pub write_valid: Signal<In, Bit>,
+    pub write_ready: Signal<Out, Bit>,
+    pub write: Signal<In, CqWrite>,
+    pub line_valid: Signal<Out, Bit>,
+    pub line_ready: Signal<In, Bit>,
+    pub line: Signal<Out, LineWrite>,
+    pub done_valid: Signal<In, Bit>,
+    pub done_error: Signal<In, Bit>,
+    pub eqe_valid: Signal<Out, Bit>,
+    pub eqe_ready: Signal<In, Bit>,
+    pub eqe: Signal<Out, EqeReq>,
+    pub fault_valid: Signal<Out, Bit>,
+    pub fault_ready: Signal<In, Bit>,
+    pub fault: Signal<Out, QpFault>,
+    pub overflow: Signal<Out, Bit>,
+    pub cycles: Signal<In, Bits<32>>,
+    pub busy: Signal<Out, Bit>,
+    /// No CQE write is waiting for its response.
+    pub idle: Signal<Out, Bit>,
+    cfg: Sdpram<CqCfg, CQ_W>,
+    state: Sdpram<CqState, CQ_W>,
+    clear: Clear<CQ_W>,
+    now: Reg<Now>,
+    notices: Fifo<Notice, IN_FLIGHT_W, { IN_FLIGHT_W + 1 }>,
+    dones: Fifo<Bit, IN_FLIGHT_W, { IN_FLIGHT_W + 1 }>,
+    waiting: Reg<Bits<{ IN_FLIGHT_W + 1 }>>,
+}
+impl Logic for CqEngine {
+    #[rtl]
+    fn update(&mut self) {
+        regs!(self, clock, now, waiting);
+        clocks!(self, clock, cfg, state, clear, notices, dones);
+        self.clear.reset.next = self.reset.val();
+        self.notices.reset.next = self.reset.val();
+        self.dones.reset.next = self.reset.val();
+        let clearing = self.clear.busy.val();
+        self.busy.next = clearing;
+
+        // what to do next: a doorbell, or a completion of either side in turn
+        let now = self.now.q.val();
+        let idle = now.work == Work::Idle && !clearing;
+        let writing = idle && self.write_valid.val();
+        let take_bell = idle && !writing && self.bell_valid.val();
+        let pick_b = self.b_valid.val() && (now.turn_b || !self.a_valid.val());
+        let take_cqe = idle && !writing && !take_bell && (self.a_valid.val() || self.b_valid.val());
+        self.write_ready.next = idle;
+        self.bell_ready.next = idle && !writing;
+        self.a_ready.next = take_cqe && !pick_b;
+        self.b_ready.next = take_cqe && pick_b;
+        let req = if pick_b { self.b.val() } else { self.a.val() };
+        let cqn_in = if take_bell {
+            self.bell.val().cqn
+        } else {
+            req.cqn
+        };
+        let cqn_now = if now.work == Work::Bell {
+            now.bell.cqn
+        } else {
+            now.cqe.cqn
+        };
+        let cqn = if idle { cqn_in } else { cqn_now };
+        self.cfg.raddr.next = cqn;
+        self.state.raddr.next = cqn;
+        if take_bell {
+            self.now.d.next = Now {
+                work: Work::Bell,
+                bell: self.bell.val(),
+                ..now
+            };
+        }
+        if take_cqe {
+            self.now.d.next = Now {
+                work: Work::Cqe,
+                cqe: req,
+                turn_b: !pick_b,
+                ..now
+            };
+        }
+
+        // the entry
+        let c = self.cfg.rdata.val();
+        let s = self.state.rdata.val();
+        let one = bits::<IDX_W>(1);
+        let size = one << c.log2;
+        let full = s.pi - s.ci == size;
+        let no_room = !c.valid || s.dead || full;
+        let slot = s.pi & (size - 1);
+        let entry = Cqe {
+            qpn: bit_cast::<24, QP_W>(now.cqe.qpn),
+            opcode: now.cqe.opcode,
+            wqe_index: now.cqe.wqe_idx,
+            flags: now.cqe.flags,
+            status: now.cqe.status,
+            byte_len: now.cqe.byte_len,
+            imm_or_invkey: now.cqe.imm,
+            src_qpn: 0.into(),
+            reserved0: 0.into(),
+            syndrome: now.cqe.syndrome,
+            timestamp: self.cycles.val(),
+            phase: if (s.pi >> c.log2).get_bit(0) {
+                bits::<1>(0)
+            } else {
+                bits::<1>(1)
+            },
+            reserved1: 0.into(),
+        };
+        let half: Bits<{ 8 * cqe::BYTES }> = entry.into();
+        let low = bit_cast::<512, { 8 * cqe::BYTES }>(half);
+        let iova = c.base + (bit_cast::<64, IDX_W>(slot) << 5);
+        let upper = iova.get_bit(5);
+        self.line.next = LineWrite {
+            iova,
+            data: low | (low << 256),
+            strobe: if upper {
+                bits::<64>(0xffff_ffff_0000_0000)
+            } else {
+                bits::<64>(0xffff_ffff)
+            },
+        };
+
+        // completions
+        let is_cqe = now.work == Work::Cqe;
+        let notices_ready = self.notices.i_ready.val();
+        let put = is_cqe && !no_room;
+        let refuse = is_cqe && no_room;
+        self.line_valid.next = put && notices_ready;
+        let put_done = put && notices_ready && self.line_ready.val();
+        // the first completion without room kills the queue and tells the host, each one stops its QP
+        let dies = c.valid && !s.dead;
+        let refuse_go = refuse && (!dies || notices_ready);
+        self.fault_valid.next = refuse_go;
+        self.fault.next = QpFault {
+            qpn: now.cqe.qpn,
+            etype: eqe::event::QP_FATAL.into(),
+            syndrome: 0.into(),
+        };
+        let refuse_done = refuse_go && self.fault_ready.val();
+        self.overflow.next = refuse_done;
+        let wanted = s.armed && (!s.solicited_only || now.cqe.solicited || now.cqe.status != 0);
+
+        // doorbells: indices move forward only
+        let is_bell = now.work == Work::Bell;
+        let moved = if now.bell.ci - s.ci <= s.pi - s.ci {
+            now.bell.ci
+        } else {
+            s.ci
+        };
+        let newer = s.pi != moved;
+        let fire_bell = now.bell.arm && newer && c.valid;
+        let bell_done = is_bell && (!fire_bell || notices_ready);
+
+        self.notices.i_valid.next = put_done || (refuse_done && dies) || (bell_done && fire_bell);
+        self.notices.i_data.next = Notice {
+            write: put,
+            fire: if put { wanted } else { true },
+            etype: if refuse {
+                eqe::event::CQ_OVERFLOW.into()
+            } else {
+                eqe::event::COMPLETION.into()
+            },
+            cqn: cqn_now,
+            eqn: c.eqn,
+        };
+        if put_done || refuse_done || bell_done {
+            self.now.d.next = Now {
+                work: Work::Idle,
+                ..now
+            };
+        }
+        let next_state = if is_bell {
+            CqState {
+                ci: moved,
+                armed: if fire_bell {
+                    false
+                } else {
+                    s.armed || now.bell.arm
+                },
+                solicited_only: if now.bell.arm {
+                    now.bell.solicited_only
+                } else {
+                    s.solicited_only
+                },
+                ..s
+            }
+        } else if put {
+            CqState {
+                pi: s.pi + 1,
+                armed: s.armed && !wanted,
+                ..s
+            }
+        } else {
+            CqState { dead: true, ..s }
+        };
+        let fresh = CqState {
+            pi: 0.into(),
+            ci: 0.into(),
+            armed: false,
+            solicited_only: false,
+            dead: false,
+        };
+        let gone = CqCfg {
+            valid: false,
+            base: 0.into(),
+            log2: 0.into(),
+            eqn: 0.into(),
+        };
+        self.state.we.next = clearing || writing || put_done || refuse_done || bell_done;
+        self.state.waddr.next = if clearing {
+            self.clear.addr.val()
+        } else if writing {
+            self.write.val().cqn
+        } else {
+            cqn_now
+        };
+        self.state.wdata.next = if clearing || writing {
+            fresh
+        } else {
+            next_state
+        };
+        self.cfg.we.next = clearing || writing;
+        self.cfg.waddr.next = if clearing {
+            self.clear.addr.val()
+        } else {
+            self.write.val().cqn
+        };
+        self.cfg.wdata.next = if clearing { gone } else { self.write.val().cfg };
+
+        // events, when the writes before them are answered
+        self.dones.i_valid.next = self.done_valid.val();
+        self.dones.i_data.next = self.done_error.val();
+        let n = self.notices.o_data.val();
+        let answered = !n.write || self.dones.o_valid.val();
+        let failed = n.write && self.dones.o_data.val();
+        let fires = n.fire || failed;
+        self.eqe_valid.next = self.notices.o_valid.val() && answered && fires;
+        self.eqe.next = EqeReq {
+            eqn: n.eqn,
+            etype: if failed {
+                eqe::event::CQ_OVERFLOW.into()
+            } else {
+                n.etype
+            },
+            syndrome: 0.into(),
+            number: bit_cast::<32, CQ_W>(n.cqn),
+            info: 0.into(),
+        };
+        let pop = self.notices.o_valid.val() && answered && (!fires || self.eqe_ready.val());
+        self.notices.o_ready.next = pop;
+        self.dones.o_ready.next = pop && n.write;
+        let sent = put_done;
+        let got = pop && n.write;
+        let w = self.waiting.q.val();
+        self.waiting.d.next = if sent && !got {
+            w + 1
+        } else if got && !sent {
+            w - 1
+        } else {
+            w
+        };
+        self.idle.next = w == 0 && now.work == Work::Idle;
+        if self.reset.val() {
+            self.now.d.next = Now {
+                work: Work::Idle,
+                turn_b: false,
+                ..now
+            };
+            self.waiting.d.next = 0.into();
+        }
+    }
+}
