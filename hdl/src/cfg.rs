@@ -31,6 +31,12 @@ pub const WTAG_W: usize = 7;
 /// Packet buffer: log2 of cells, and of beats in a cell; 512 * 8 * 64 B = 256 KiB.
 pub const CELL_W: usize = 9;
 pub const CELL_BEAT_W: usize = 3;
+/// A beat in the packet buffer.
+pub const PKT_ADDR_W: usize = CELL_W + CELL_BEAT_W;
+/// A count of cells, 0 to all of them.
+pub const CELL_COUNT_W: usize = CELL_W + 1;
+/// Number of a counter in the contract's list: also the reason why a frame was dropped.
+pub const COUNTER_W: usize = (rocenic_contract::counters::COUNT - 1).ilog2() as usize + 1;
 /// Payload length of one packet, 0..=4096.
 pub const PLEN_W: usize = 13;
 /// AXI ID: source in the top two bits, tag below.

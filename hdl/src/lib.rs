@@ -12,5 +12,6 @@ pub mod cfg;
 pub mod host;
 pub(crate) mod layout;
 pub mod prim;
+pub mod roce;
 pub mod stream;
 pub mod types;

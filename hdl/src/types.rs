@@ -242,6 +242,32 @@ pub struct RxPkt {
     pub head: Bits<CELL_W>,
 }
 
+/// Verdict of the parser on a frame, or of parser and ICRC check together.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RxVerdict {
+    pub good: Bit,
+    /// When not good: number of the `contract` counter that says why.
+    pub reason: Bits<COUNTER_W>,
+    pub hdr: RxHdr,
+}
+
+/// The cells of one frame in the packet buffer.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct CellChain {
+    pub head: Bits<CELL_W>,
+    pub tail: Bits<CELL_W>,
+    pub count: Bits<CELL_COUNT_W>,
+}
+
+/// To the packet buffer: give the beats that hold the `len` bytes from byte `payload_at` on of the frame at `head`
+/// (len 0: none), then free the frame.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct PktRead {
+    pub head: Bits<CELL_W>,
+    pub payload_at: Bits<7>,
+    pub len: Bits<PLEN_W>,
+}
+
 /// Receive path to the payload writer: move `len` bytes, that begin `payload_at` bytes into the frame at
 /// `head`, to `iova` (len 0: nothing is moved); then free the cells; when the write response
 /// is there (at once for len 0) report `done`. In order.
