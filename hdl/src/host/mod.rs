@@ -1,8 +1,15 @@
 //! The host side: registers, commands, key table, completion and event queues, DMA.
+pub mod axi_read;
+pub mod axi_write;
 pub mod axil_regs;
 pub mod counters;
 pub mod cq_engine;
 pub mod doorbells;
+pub mod epochs;
 pub mod eq_engine;
 pub mod mr_table;
+pub mod payload_read;
+pub mod payload_write;
 pub mod push;
+pub mod read_tags;
+pub mod reorder;

@@ -1,0 +1,339 @@
+//! Payload of the packets to send: fetched from host memory, handed on complete and in order (rules R2, R8, R11).
+//!
+//! | port | what |
+//! |---|---|
+//! | `cmd` | packets to send, in order |
+//! | `epoch` | the segmenter's broadcast, no back-pressure |
+//! | `req`, `beat` | to and from `axi_read`: one request and one tag a packet |
+//! | `tx` | a packet that is ready to go: its payload stands here, error-free |
+//! | `p` | beats of these packets in the same order; those of a packet may come before its `tx` is taken |
+//! | `fault` | a packet whose read failed; it does not appear on `tx` |
+//! | `drain_req`, `drain_ack` | all reads issued before the request have returned; hold the request until the answer |
+//!
+//! A packet of a stale epoch is dropped before anything is read for it. Space in the reorder buffer is allotted in
+//! order, and given back beat by beat as they leave. Inline payload goes with the packet and takes no space.
+//! `tx` comes up to two packets before the beats on `p`, so that a header can be made meanwhile.
+//!
+//! Latency: inline or empty packet `cmd` to `tx` 4 cycles; last `beat` to `tx` 3 cycles; `cmd` to `req` 2 cycles.
+//! Throughput: a beat a cycle, a packet every 2 cycles; 64 reads, 32 KiB and 128 packets under way.
+//! Never: back-pressure on `beat`; a frame whose payload is not whole.
+use super::epochs::Epochs;
+use super::read_tags::ReadTags;
+use super::reorder::{BeatJob, Reorder};
+use crate::cfg::*;
+use crate::prim::{Reg, Sdpram};
+use crate::types::{Beat, EpochSet, ReadBeat, ReadReq, SendRec, TxCmd, TxPkt, TxReady};
+use rocenic_contract::status;
+use rtl::{clocks, regs, rtl, rtl_fn};
+use rust_hdl_core::prelude::*;
+
+/// Packets under way, log2.
+const SLOT_W: usize = RTAG_W + 1;
+/// Pointers into the slots, with a wrap bit.
+const SLOT_P: usize = SLOT_W + 1;
+const ROB_BEATS: u64 = 1 << ROB_W;
+
+/// A command with its beats counted.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Held {
+    valid: Bit,
+    cmd: TxCmd,
+    beats: Bits<7>,
+    tail: Bits<7>,
+    read: Bit,
+}
+/// A packet under way.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Slot {
+    pkt: TxPkt,
+    offset: Bits<6>,
+    read: Bit,
+    tag: Bits<RTAG_W>,
+    job: BeatJob,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct ReqReg {
+    valid: Bit,
+    req: ReadReq,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct TxReg {
+    valid: Bit,
+    tx: TxReady,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct FaultReg {
+    valid: Bit,
+    rec: SendRec,
+}
+
+#[rtl_fn]
+fn held(cmd: TxCmd) -> Held {
+    let len = cmd.pkt.payload_len;
+    let any = len.any();
+    let read = any && !cmd.pkt.inline;
+    let offset = if read {
+        cmd.pkt.iova.get_bits::<6>(0)
+    } else {
+        0.into()
+    };
+    // one byte less, so that a full last beat counts as 63 and not as 0
+    let end = bit_cast::<PLEN_W, 6>(offset) + len - 1;
+    Held {
+        valid: true,
+        cmd,
+        beats: if any {
+            end.get_bits::<7>(6) + 1
+        } else {
+            0.into()
+        },
+        tail: bit_cast::<7, 6>(end.get_bits::<6>(0)) + 1,
+        read,
+    }
+}
+
+#[derive(LogicBlock, Default)]
+pub struct PayloadRead {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub cmd_valid: Signal<In, Bit>,
+    pub cmd_ready: Signal<Out, Bit>,
+    pub cmd: Signal<In, TxCmd>,
+    pub epoch_valid: Signal<In, Bit>,
+    pub epoch: Signal<In, EpochSet>,
+    pub req_valid: Signal<Out, Bit>,
+    pub req_ready: Signal<In, Bit>,
+    pub req: Signal<Out, ReadReq>,
+    pub beat_valid: Signal<In, Bit>,
+    pub beat: Signal<In, ReadBeat>,
+    pub tx_valid: Signal<Out, Bit>,
+    pub tx_ready: Signal<In, Bit>,
+    pub tx: Signal<Out, TxReady>,
+    pub p_valid: Signal<Out, Bit>,
+    pub p_ready: Signal<In, Bit>,
+    pub p: Signal<Out, Beat>,
+    pub fault_valid: Signal<Out, Bit>,
+    pub fault_ready: Signal<In, Bit>,
+    pub fault: Signal<Out, SendRec>,
+    pub drain_req: Signal<In, Bit>,
+    pub drain_ack: Signal<Out, Bit>,
+    at_issue: Epochs,
+    at_fault: Epochs,
+    tags: ReadTags,
+    reorder: Reorder,
+    slots: Sdpram<Slot, SLOT_W>,
+    held: Reg<Held>,
+    ask: Reg<ReqReg>,
+    ready: Reg<TxReg>,
+    failed: Reg<FaultReg>,
+    /// Slots: next to fill, what the reader may see of it, next to empty.
+    tail: Reg<Bits<SLOT_P>>,
+    seen: Reg<Bits<SLOT_P>>,
+    head: Reg<Bits<SLOT_P>>,
+    /// Tags: next to give, and how many are out.
+    tag: Reg<Bits<RTAG_W>>,
+    tags_out: Reg<Bits<7>>,
+    /// Reorder buffer: next place to allot, and how many are allotted.
+    place: Reg<Bits<ROB_W>>,
+    used: Reg<Bits<10>>,
+    /// The head packet failed, and its epoch has been looked up.
+    looked: Reg<Bit>,
+}
+impl Logic for PayloadRead {
+    #[rtl]
+    fn update(&mut self) {
+        regs!(
+            self, clock, held, ask, ready, failed, tail, seen, head, tag, tags_out, place, used,
+            looked
+        );
+        clocks!(self, clock, at_issue, at_fault, tags, reorder, slots);
+        self.at_issue.reset.next = self.reset.val();
+        self.at_fault.reset.next = self.reset.val();
+        self.tags.reset.next = self.reset.val();
+        self.reorder.reset.next = self.reset.val();
+        self.at_issue.put_valid.next = self.epoch_valid.val();
+        self.at_issue.put.next = self.epoch.val();
+        self.at_fault.put_valid.next = self.epoch_valid.val();
+        self.at_fault.put.next = self.epoch.val();
+
+        // issue: the held command gets its slot, tag, space and read
+        let held_q = self.held.q.val();
+        let ask = self.ask.q.val();
+        let used = self.used.q.val();
+        let tail = self.tail.q.val();
+        let head = self.head.q.val();
+        let tags_out = self.tags_out.q.val();
+        let stale = self.at_issue.now.val() != held_q.cmd.pkt.epoch;
+        let known = self.at_issue.ready.val();
+        let slot_free = tail - head != 1 << SLOT_W;
+        let fits = used + bit_cast::<10, 7>(held_q.beats) <= ROB_BEATS;
+        let can_read = !tags_out.get_bit(RTAG_W) && fits && (!ask.valid || self.req_ready.val());
+        let issue = held_q.valid && known && !stale && slot_free && (!held_q.read || can_read);
+        let leaves = issue || (held_q.valid && known && stale);
+        let ask_now = issue && held_q.read;
+        self.cmd_ready.next = !held_q.valid || leaves;
+        let takes = self.cmd_valid.val() && (!held_q.valid || leaves);
+        if leaves {
+            self.held.d.next.valid = false;
+        }
+        if takes {
+            self.held.d.next = held(self.cmd.val());
+        }
+        self.at_issue.qpn.next = if takes {
+            self.cmd.val().pkt.qpn
+        } else {
+            held_q.cmd.pkt.qpn
+        };
+        if ask.valid && self.req_ready.val() {
+            self.ask.d.next.valid = false;
+        }
+        if ask_now {
+            self.ask.d.next = ReqReg {
+                valid: true,
+                req: ReadReq {
+                    tag: self.tag.q.val(),
+                    iova: held_q.cmd.pkt.iova,
+                    bytes: held_q.cmd.pkt.payload_len,
+                },
+            };
+            self.tag.d.next = self.tag.q.val() + 1;
+            self.place.d.next = self.place.q.val() + bit_cast::<ROB_W, 7>(held_q.beats);
+        }
+        self.tags.alloc_valid.next = ask_now;
+        self.tags.alloc_tag.next = self.tag.q.val();
+        self.tags.alloc_base.next = self.place.q.val();
+        self.slots.we.next = issue;
+        self.slots.waddr.next = tail.get_bits::<SLOT_W>(0);
+        self.slots.wdata.next = Slot {
+            pkt: TxPkt {
+                iova: 0.into(),
+                ..held_q.cmd.pkt
+            },
+            offset: if held_q.read {
+                held_q.cmd.pkt.iova.get_bits::<6>(0)
+            } else {
+                0.into()
+            },
+            read: held_q.read,
+            tag: self.tag.q.val(),
+            job: BeatJob {
+                base: self.place.q.val(),
+                beats: held_q.beats,
+                tail: held_q.tail,
+                inline: !held_q.read,
+                data: held_q.cmd.data,
+            },
+        };
+        if issue {
+            self.tail.d.next = tail + 1;
+        }
+        self.seen.d.next = tail;
+
+        // read data
+        self.tags.beat_valid.next = self.beat_valid.val();
+        self.tags.beat.next = self.beat.val();
+        self.reorder.put_valid.next = self.tags.put_valid.val();
+        self.reorder.put_at.next = self.tags.put_at.val();
+        self.reorder.put_data.next = self.tags.put_data.val();
+        self.tags.drain_req.next = self.drain_req.val();
+        self.drain_ack.next = self.tags.drain_ack.val();
+
+        // the oldest packet goes when it is whole
+        let slot = self.slots.rdata.val();
+        let waits = self.seen.q.val() != head;
+        let ready = self.ready.q.val();
+        let failed = self.failed.q.val();
+        let looked = self.looked.q.val();
+        self.tags.query.next = slot.tag;
+        let whole = waits && (!slot.read || self.tags.complete.val());
+        let bad = whole && slot.read && self.tags.error.val();
+        let send = whole && !bad && !ready.valid && self.reorder.job_ready.val();
+        self.reorder.job_valid.next = send && slot.job.beats.any();
+        self.reorder.job.next = slot.job;
+        if ready.valid && self.tx_ready.val() {
+            self.ready.d.next.valid = false;
+        }
+        if send {
+            self.ready.d.next = TxReg {
+                valid: true,
+                tx: TxReady {
+                    pkt: slot.pkt,
+                    offset: slot.offset,
+                },
+            };
+        }
+
+        // or is swallowed when a read failed: its space goes back behind that of the packets before it
+        self.at_fault.qpn.next = slot.pkt.qpn;
+        let swallow = bad && looked && !failed.valid && self.reorder.empty.val();
+        self.looked.d.next = bad && !swallow;
+        if failed.valid && self.fault_ready.val() {
+            self.failed.d.next.valid = false;
+        }
+        if swallow && self.at_fault.now.val() == slot.pkt.epoch {
+            self.failed.d.next = FaultReg {
+                valid: true,
+                rec: SendRec {
+                    qpn: slot.pkt.qpn,
+                    idx: slot.pkt.idx,
+                    last_psn: slot.pkt.psn,
+                    signaled: true,
+                    opcode: 0.into(),
+                    error: true,
+                    status: status::FATAL_ERR.into(),
+                },
+            };
+        }
+        let pop = send || swallow;
+        let next_head = if pop { head + 1 } else { head };
+        self.head.d.next = next_head;
+        self.slots.raddr.next = next_head.get_bits::<SLOT_W>(0);
+
+        // space and tags come back
+        let allotted = if ask_now {
+            bit_cast::<10, 7>(held_q.beats)
+        } else {
+            0.into()
+        };
+        let freed: Bits<10> = if swallow {
+            bit_cast::<10, 7>(slot.job.beats)
+        } else if self.reorder.freed.val() {
+            1.into()
+        } else {
+            0.into()
+        };
+        self.used.d.next = used + allotted - freed;
+        let tag_back = pop && slot.read;
+        self.tags_out.d.next = if ask_now && !tag_back {
+            tags_out + 1
+        } else if tag_back && !ask_now {
+            tags_out - 1
+        } else {
+            tags_out
+        };
+        self.reorder.p_ready.next = self.p_ready.val();
+        self.p_valid.next = self.reorder.p_valid.val();
+        self.p.next = self.reorder.p.val();
+        self.req_valid.next = ask.valid;
+        self.req.next = ask.req;
+        self.tx_valid.next = ready.valid;
+        self.tx.next = ready.tx;
+        self.fault_valid.next = failed.valid;
+        self.fault.next = failed.rec;
+        if self.reset.val() {
+            self.held.d.next.valid = false;
+            self.ask.d.next.valid = false;
+            self.ready.d.next.valid = false;
+            self.failed.d.next.valid = false;
+            self.tail.d.next = 0.into();
+            self.seen.d.next = 0.into();
+            self.head.d.next = 0.into();
+            self.slots.raddr.next = 0.into();
+            self.tag.d.next = 0.into();
+            self.tags_out.d.next = 0.into();
+            self.place.d.next = 0.into();
+            self.used.d.next = 0.into();
+            self.looked.d.next = false;
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Payload of received packets: from the packet buffer to host memory, reported in order (rules R11, R12).
+//!
+//! | port | what |
+//! |---|---|
+//! | `cmd` | what to move, in order |
+//! | `rd` | the same command to the packet buffer, which frees the cells behind it; with length 0 it only frees |
+//! | `d` | beats of the frame, from the one that holds the first payload byte; `last` on or behind the one with the last |
+//! | `aw`, `w`, `b` | bursts for `axi_write`, split at 4 KiB; the ID is the tag |
+//! | `done` | one for each `cmd`, in order, when all its bytes are written (at its turn when it has none) |
+//! | `drain_req`, `drain_ack` | all commands taken before the request are done; hold the request until the answer |
+//!
+//! Every burst, and every command without bytes, takes one of 128 tags; they are given out and retired in order.
+//!
+//! Latency: `cmd` to `rd` and `aw` 2 cycles, `d` to `w` 2 cycles (3 when bytes move down in the beat), `b` to `done`
+//! 2 cycles. Throughput: a beat a cycle; a command a cycle, 2 when it crosses 4 KiB.
+//! Never: a burst whose data does not follow.
+use crate::cfg::*;
+use crate::prim::{Fifo, Reg};
+use crate::stream::{Realign, RealignCmd};
+use crate::types::{AxiAddr, AxiB, AxiW, Beat, WriteCmd, WriteDone};
+use rtl::{clocks, regs, rtl, rtl_fn};
+use rust_hdl_core::prelude::*;
+
+/// log2 of the beats in 4 KiB.
+const PAGE_BEAT_W: usize = 6;
+const TAGS: usize = 1 << WTAG_W;
+/// Pointers into the tags, with a wrap bit.
+const TAG_P: usize = WTAG_W + 1;
+
+/// A command, its beats counted; `second`: its first burst is out.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Held {
+    valid: Bit,
+    second: Bit,
+    cmd: WriteCmd,
+    beats: Bits<7>,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct RdReg {
+    valid: Bit,
+    cmd: WriteCmd,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct AwReg {
+    valid: Bit,
+    aw: AxiAddr,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct WReg {
+    valid: Bit,
+    w: AxiW,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct DoneReg {
+    valid: Bit,
+    error: Bit,
+}
+
+#[rtl_fn]
+fn held(cmd: WriteCmd) -> Held {
+    let end = bit_cast::<PLEN_W, 6>(cmd.iova.get_bits::<6>(0)) + cmd.len + 63;
+    Held {
+        valid: true,
+        second: false,
+        cmd,
+        beats: end.get_bits::<7>(6),
+    }
+}
+
+/// Ones from bit `lo` up to, without, bit `end` (1..=64).
+#[rtl_fn]
+fn strobe(lo: Bits<6>, end: Bits<7>) -> Bits<64> {
+    let zero: Bits<64> = 0.into();
+    let beyond = if end.get_bit(6) {
+        zero
+    } else {
+        !zero << end.get_bits::<6>(0)
+    };
+    (!zero << lo) & !beyond
+}
+
+#[derive(LogicBlock, Default)]
+pub struct PayloadWrite {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub cmd_valid: Signal<In, Bit>,
+    pub cmd_ready: Signal<Out, Bit>,
+    pub cmd: Signal<In, WriteCmd>,
+    pub rd_valid: Signal<Out, Bit>,
+    pub rd_ready: Signal<In, Bit>,
+    pub rd: Signal<Out, WriteCmd>,
+    pub d_valid: Signal<In, Bit>,
+    pub d_ready: Signal<Out, Bit>,
+    pub d: Signal<In, Beat>,
+    pub aw_valid: Signal<Out, Bit>,
+    pub aw_ready: Signal<In, Bit>,
+    pub aw: Signal<Out, AxiAddr>,
+    pub w_valid: Signal<Out, Bit>,
+    pub w_ready: Signal<In, Bit>,
+    pub w: Signal<Out, AxiW>,
+    pub b_valid: Signal<In, Bit>,
+    pub b: Signal<In, AxiB>,
+    pub done_valid: Signal<Out, Bit>,
+    pub done_ready: Signal<In, Bit>,
+    pub done: Signal<Out, WriteDone>,
+    pub drain_req: Signal<In, Bit>,
+    pub drain_ack: Signal<Out, Bit>,
+    realign: Realign,
+    /// Runs whose beats have not begun to come, and the first page line of those that have not left.
+    runs: Fifo<RealignCmd, 4, 5>,
+    lines: Fifo<Bits<PAGE_BEAT_W>, 5, 6>,
+    held: Reg<Held>,
+    ask: Reg<RdReg>,
+    addr: Reg<AwReg>,
+    data: Reg<WReg>,
+    report: Reg<DoneReg>,
+    /// Beat on its way out: its line in the page, when it is not the first of a run.
+    line: Reg<Bits<PAGE_BEAT_W>>,
+    inside: Reg<Bit>,
+    /// Tags: next to give, next to retire.
+    tail: Reg<Bits<TAG_P>>,
+    head: Reg<Bits<TAG_P>>,
+    /// One bit a tag: answered, with an error, the command goes on in the next tag.
+    answered: Reg<Bits<TAGS>>,
+    bad: Reg<Bits<TAGS>>,
+    more: Reg<Bits<TAGS>>,
+    /// The first burst of the command being retired failed.
+    carry: Reg<Bit>,
+    /// Tags of before the drain request that are still out.
+    draining: Reg<Bit>,
+    older: Reg<Bits<TAG_P>>,
+}
+impl Logic for PayloadWrite {
+    #[rtl]
+    fn update(&mut self) {
+        regs!(
+            self, clock, held, ask, addr, data, report, line, inside, tail, head, answered, bad,
+            more, carry, draining, older
+        );
+        clocks!(self, clock, realign, runs, lines);
+        self.realign.reset.next = self.reset.val();
+        self.runs.reset.next = self.reset.val();
+        self.lines.reset.next = self.reset.val();
+        let one: Bits<TAGS> = 1.into();
+        let none: Bits<TAGS> = 0.into();
+
+        // a command: read of the packet buffer, job of the data path, one or two bursts
+        let held_q = self.held.q.val();
+        let cmd = held_q.cmd;
+        let ask = self.ask.q.val();
+        let addr = self.addr.q.val();
+        let tail = self.tail.q.val();
+        let head = self.head.q.val();
+        let moves = cmd.len.any();
+        let first_line = cmd.iova.get_bits::<PAGE_BEAT_W>(6);
+        let to_page: Bits<7> = bit_cast::<7, PAGE_BEAT_W>(!first_line) + 1;
+        let crosses = moves && held_q.beats > to_page;
+        let tag_free = tail - head != 1 << WTAG_W;
+        let aw_free = !addr.valid || self.aw_ready.val();
+        let rd_free = !ask.valid || self.rd_ready.val();
+        let jobs_free = self.runs.i_ready.val() && self.lines.i_ready.val();
+        let first = held_q.valid
+            && !held_q.second
+            && tag_free
+            && rd_free
+            && (!moves || (aw_free && jobs_free));
+        let second = held_q.valid && held_q.second && tag_free && aw_free;
+        let leaves = (first && !crosses) || second;
+        let draining = self.draining.q.val();
+        let takes_cmd = (!held_q.valid || leaves) && (draining || !self.drain_req.val());
+        self.cmd_ready.next = takes_cmd;
+        if leaves {
+            self.held.d.next.valid = false;
+        }
+        if first && crosses {
+            self.held.d.next.second = true;
+        }
+        if takes_cmd && self.cmd_valid.val() {
+            self.held.d.next = held(self.cmd.val());
+        }
+        if ask.valid && self.rd_ready.val() {
+            self.ask.d.next.valid = false;
+        }
+        if first {
+            self.ask.d.next = RdReg { valid: true, cmd };
+        }
+        if addr.valid && self.aw_ready.val() {
+            self.addr.d.next.valid = false;
+        }
+        let burst = if second {
+            held_q.beats - to_page
+        } else if crosses {
+            to_page
+        } else {
+            held_q.beats
+        };
+        let page = cmd.iova.get_bits::<52>(12);
+        if second || (first && moves) {
+            self.addr.d.next = AwReg {
+                valid: true,
+                aw: AxiAddr {
+                    id: bit_cast::<AXI_ID_W, WTAG_W>(tail.get_bits::<WTAG_W>(0)),
+                    addr: if second {
+                        bit_cast::<64, 52>(page + 1) << 12
+                    } else {
+                        (cmd.iova >> 6) << 6
+                    },
+                    len: bit_cast::<8, 7>(burst) - 1,
+                },
+            };
+        }
+        self.runs.i_valid.next = first && moves;
+        self.runs.i_data.next = RealignCmd {
+            src_off: cmd.payload_at.get_bits::<6>(0),
+            dst_off: cmd.iova.get_bits::<6>(0),
+            len: cmd.len,
+        };
+        self.lines.i_valid.next = first && moves;
+        self.lines.i_data.next = first_line;
+
+        // data: realigned, cut at pages
+        let data = self.data.q.val();
+        let w_free = !data.valid || self.w_ready.val();
+        let o = self.realign.o.val();
+        let inside = self.inside.q.val();
+        let at = if inside {
+            self.line.q.val()
+        } else {
+            self.lines.o_data.val()
+        };
+        let put = self.realign.o_valid.val() && w_free && (inside || self.lines.o_valid.val());
+        self.realign.cmd_valid.next = self.runs.o_valid.val();
+        self.realign.cmd.next = self.runs.o_data.val();
+        self.runs.o_ready.next = self.realign.cmd_ready.val();
+        self.realign.i_valid.next = self.d_valid.val();
+        self.realign.i.next = self.d.val();
+        self.d_ready.next = self.realign.i_ready.val();
+        self.realign.o_ready.next = w_free && (inside || self.lines.o_valid.val());
+        self.lines.o_ready.next = put && !inside;
+        if data.valid && self.w_ready.val() {
+            self.data.d.next.valid = false;
+        }
+        if put {
+            self.data.d.next = WReg {
+                valid: true,
+                w: AxiW {
+                    data: o.data,
+                    strb: strobe(self.realign.o_lo.val(), o.bytes),
+                    last: o.last || at.all(),
+                },
+            };
+            self.line.d.next = at + 1;
+            self.inside.d.next = !o.last;
+        }
+
+        // tags: given, answered, retired
+        let give = first || second;
+        let given = if give {
+            one << tail.get_bits::<WTAG_W>(0)
+        } else {
+            none
+        };
+        let tag_in = self.b.val().id.get_bits::<WTAG_W>(0);
+        let here = if self.b_valid.val() {
+            one << tag_in
+        } else {
+            none
+        };
+        let at_once = if first && !moves { given } else { none };
+        self.answered.d.next = (self.answered.q.val() & !given) | here | at_once;
+        self.bad.d.next = (self.bad.q.val() & !given)
+            | if self.b.val().resp.get_bit(1) {
+                here
+            } else {
+                none
+            };
+        self.more.d.next =
+            (self.more.q.val() & !given) | if first && crosses { given } else { none };
+        if give {
+            self.tail.d.next = tail + 1;
+        }
+        let oldest = head.get_bits::<WTAG_W>(0);
+        let report = self.report.q.val();
+        let report_free = !report.valid || self.done_ready.val();
+        let goes_on = self.more.q.val().get_bit(oldest.index());
+        let error = self.bad.q.val().get_bit(oldest.index()) || self.carry.q.val();
+        let retire = tail != head
+            && self.answered.q.val().get_bit(oldest.index())
+            && (goes_on || report_free);
+        if report_free {
+            self.report.d.next.valid = false;
+        }
+        if retire {
+            self.head.d.next = head + 1;
+            self.carry.d.next = goes_on && error;
+            if !goes_on {
+                self.report.d.next = DoneReg { valid: true, error };
+            }
+        }
+
+        // draining: no new command until the held one has left; then count what is out and wait for it
+        let older = self.older.q.val();
+        if self.drain_req.val() && !draining && !held_q.valid {
+            self.draining.d.next = true;
+            self.older.d.next = if retire { tail - head - 1 } else { tail - head };
+        }
+        if draining && retire && older.any() {
+            self.older.d.next = older - 1;
+        }
+        if !self.drain_req.val() {
+            self.draining.d.next = false;
+        }
+        self.drain_ack.next = draining && self.drain_req.val() && !older.any();
+
+        self.rd_valid.next = ask.valid;
+        self.rd.next = ask.cmd;
+        self.aw_valid.next = addr.valid;
+        self.aw.next = addr.aw;
+        self.w_valid.next = data.valid;
+        self.w.next = data.w;
+        self.done_valid.next = report.valid;
+        self.done.next = WriteDone {
+            error: report.error,
+        };
+        if self.reset.val() {
+            self.held.d.next.valid = false;
+            self.ask.d.next.valid = false;
+            self.addr.d.next.valid = false;
+            self.data.d.next.valid = false;
+            self.report.d.next.valid = false;
+            self.inside.d.next = false;
+            self.tail.d.next = 0.into();
+            self.head.d.next = 0.into();
+            self.answered.d.next = none;
+            self.carry.d.next = false;
+            self.draining.d.next = false;
+            self.older.d.next = 0.into();
+        }
+    }
+}
