@@ -432,7 +432,7 @@ pub struct Transition {
 
 /// Legal transitions beside "any state to RESET" and "any state to ERROR", which need no attributes (IBTA 10.3, figure
 /// 121 and table 91; attributes as in `ib_modify_qp_is_ok`). Everything else is refused with `BAD_STATE`.
-pub const TRANSITIONS: [Transition; 7] = {
+pub const TRANSITIONS: [Transition; 9] = {
     use QpState::*;
     const ALT: u64 = attr::ACCESS | attr::PKEY;
     const RTR_UC: u64 = attr::PATH | attr::PMTU | attr::DEST_QPN | attr::RQ_PSN;
@@ -485,6 +485,20 @@ pub const TRANSITIONS: [Transition; 7] = {
         },
         Transition {
             from: Sqd,
+            to: Rts,
+            required_rc: 0,
+            required_uc: 0,
+            optional: LIVE,
+        },
+        Transition {
+            from: Sqd,
+            to: Sqd,
+            required_rc: 0,
+            required_uc: 0,
+            optional: LIVE,
+        },
+        Transition {
+            from: Sqe,
             to: Rts,
             required_rc: 0,
             required_uc: 0,

@@ -94,6 +94,10 @@ counters! {
     RX_DROP_SEQUENCE RxDropSequence;
     /// Dropped: no receive WQE on a transport that sends no RNR NAK.
     RX_DROP_NO_RQE RxDropNoRqe;
+    /// Dropped: remote key refused on a transport that sends no NAK.
+    RX_DROP_RKEY RxDropRkey;
+    /// Dropped: queue key does not match (UD).
+    RX_DROP_QKEY RxDropQkey;
     /// Dropped: receive buffer full.
     RX_DROP_OVERFLOW RxDropOverflow;
     /// Dropped: MAC signalled an error in the frame.

@@ -22,7 +22,7 @@ layout! { ($)
     SRC_QPN src_qpn: u32 [24];
     /// Zero.
     RESERVED0 reserved0: u8;
-    /// Vendor syndrome: `syndrome::vendor`, says which check failed.
+    /// Vendor syndrome: `rules::Check`, says which check failed.
     SYNDROME syndrome: u32;
     /// Low half of the device's cycle counter.
     TIMESTAMP timestamp: u32;

@@ -7,7 +7,7 @@ layout! { ($)
     EVENT event: u8;
     /// Zero.
     RESERVED0 reserved0: u8;
-    /// `syndrome::vendor`, low 16 bits.
+    /// `rules::Check` that caused it.
     SYNDROME syndrome: u16;
     /// QPN or CQN, by type.
     NUMBER number: u32;

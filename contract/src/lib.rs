@@ -14,6 +14,7 @@
 //! | [`wire`] | packet headers |
 //! | [`opcode`] | the BTH opcode table |
 //! | [`syndrome`] | AETH syndromes and timers |
+//! | [`rules`] | what happens when a check fails |
 //! | [`caps`] | capability bits and default sizes |
 //!
 //! A field is a constant with its place: `beat.get_bits::<{ wqe::LENGTH.width }>(wqe::LENGTH.lsb)` in the RTL,
@@ -32,6 +33,7 @@ pub mod layout;
 pub mod opcode;
 pub mod regs;
 pub mod rqe;
+pub mod rules;
 pub mod sge;
 pub mod status;
 pub mod syndrome;
@@ -62,7 +64,7 @@ pub const HOST_LAYOUTS: [Layout; 13] = [
 ];
 
 /// Lists of named numbers.
-pub const VALUES: [Values; 20] = [
+pub const VALUES: [Values; 21] = [
     caps::VALUES,
     caps::pmtu::VALUES,
     wqe::opcode::VALUES,
@@ -79,6 +81,7 @@ pub const VALUES: [Values; 20] = [
     cmd::transport::VALUES,
     cmd::qp_state::VALUES,
     opcode::VALUES,
+    rules::VALUES,
     syndrome::kind::VALUES,
     syndrome::nak::VALUES,
     wire::eth::ethertype::VALUES,

@@ -1,4 +1,4 @@
-//! AETH syndromes, RNR timer, and the vendor syndromes of CQE and EQE.
+//! AETH syndromes, RNR and ACK timers.
 use crate::layout::values;
 
 /// Kind of an AETH: bits 6:5 of the syndrome (bit 7 is 0).
