@@ -7,6 +7,9 @@
 //! | [`value`] | RustHDL structs to port bits and back, field by field |
 //! | [`bfm`] | bus models: channels, AXI4-Stream, AXI4-Lite master, AXI4 memory |
 //! | [`vectors`] | frames captured elsewhere, with their ICRC |
+//! | [`scapy`] | frames made and checked by scapy |
+//! | [`python`] | the Python packages of some tests |
+//! | [`skip`] | tests that cannot run here |
 //! | [`random`] | the seeded generator all of it uses |
 //!
 //! ```no_run
@@ -25,7 +28,10 @@
 pub mod bfm;
 pub mod dut;
 pub mod exec;
+pub mod python;
 pub mod random;
+pub mod scapy;
+pub mod skip;
 pub mod value;
 pub mod vectors;
 

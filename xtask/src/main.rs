@@ -1,1 +1,48 @@
-fn main() {}
+//! `cargo xtask`: the developer's commands, one a file.
+mod bench;
+mod demo;
+mod generate;
+mod lint;
+mod rtl;
+mod setup;
+mod test;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Developer commands of Rocenic")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install what simulation and tests need
+    Setup,
+    /// Run every test; the last line counts them
+    Test(test::Args),
+    /// Run the demonstration
+    Demo(demo::Args),
+    /// Emit the SystemVerilog of the NIC
+    Rtl(rtl::Args),
+    /// Check the emitted Verilog with Verilator and yosys
+    Lint(lint::Args),
+    /// Measure against the budgets, in RTL cycles
+    Bench(bench::Args),
+    /// Write the generated documents; `--check` fails when one is stale
+    Gen(generate::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Setup => setup::run(),
+        Command::Test(a) => test::run(a),
+        Command::Demo(a) => demo::run(a),
+        Command::Rtl(a) => rtl::run(a),
+        Command::Lint(a) => lint::run(a),
+        Command::Bench(a) => bench::run(a),
+        Command::Gen(a) => generate::run(a),
+    }
+}

@@ -1,0 +1,195 @@
+//! `cargo xtask test`: installs the tools, builds once, runs every suite, and counts.
+use crate::{setup, workspace};
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Leave out the tests marked slow: a few minutes
+    #[arg(long)]
+    quick: bool,
+    /// Only tests whose name contains this
+    filter: Option<String>,
+}
+
+/// Marks a slow test: `#[ignore = "slow"]`. Without `--quick` they run too.
+const SUITES: &[(&str, &[&str])] = &[
+    (
+        "unit, block and system tests",
+        &["--lib", "--bins", "--tests"],
+    ),
+    ("documentation examples", &["--doc"]),
+];
+
+#[derive(Default)]
+struct Count {
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+    failures: Vec<String>,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    setup::run()?;
+    rocenic_testbench::skip::clear();
+    let start = Instant::now();
+    println!("building the tests ...");
+    let mut build = workspace::cargo();
+    build.args([
+        "test",
+        "--quiet",
+        "--workspace",
+        "--no-run",
+        "--lib",
+        "--bins",
+        "--tests",
+    ]);
+    if !build.stdin(Stdio::null()).status()?.success() {
+        bail!("the tests do not compile");
+    }
+    let mut all = Count::default();
+    for (name, flags) in SUITES {
+        suite(name, flags, &args, &mut all)?;
+    }
+    let skips = rocenic_testbench::skip::read();
+    for s in &skips {
+        println!("SKIPPED {s}");
+    }
+    for f in &all.failures {
+        println!("FAILED {f}");
+    }
+    // a test that skipped itself was reported as passed
+    let passed = all.passed.saturating_sub(skips.len());
+    println!("{} s", start.elapsed().as_secs());
+    println!(
+        "{passed} passed, {} failed, {} skipped",
+        all.failed,
+        all.ignored + skips.len()
+    );
+    if all.failed > 0 {
+        bail!("{} tests failed", all.failed);
+    }
+    if passed == 0 {
+        bail!("no test ran");
+    }
+    Ok(())
+}
+
+fn suite(name: &str, flags: &[&str], args: &Args, all: &mut Count) -> anyhow::Result<()> {
+    let mut c = workspace::cargo();
+    c.args(["test", "--workspace", "--no-fail-fast", "--color=never"])
+        .args(flags);
+    c.arg("--");
+    c.args(&args.filter);
+    // a documentation example marked `ignore` is not meant to run at all
+    if !args.quick && !flags.contains(&"--doc") {
+        c.arg("--include-ignored");
+    }
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}")?);
+    bar.enable_steady_tick(std::time::Duration::from_millis(200));
+    let mut child = c
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cargo test")?;
+    // cargo's own lines, among them which test program runs; kept for the case that it dies without a result
+    let stderr = child.stderr.take().context("stderr")?;
+    let errors = std::thread::spawn(move || {
+        let mut tail = std::collections::VecDeque::new();
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            if tail.len() == 60 {
+                tail.pop_front();
+            }
+            tail.push_back(line);
+        }
+        tail
+    });
+    let mut here = Count::default();
+    let mut report = false;
+    let stdout = BufReader::new(child.stdout.take().context("stdout")?);
+    for line in stdout.lines() {
+        let line = line?;
+        here.take(&line);
+        if line == "failures:" {
+            report = true;
+        } else if line.starts_with("test result:") {
+            report = false;
+        }
+        if report {
+            bar.suspend(|| println!("{line}"));
+        }
+        bar.set_message(format!(
+            "{name}: {} passed, {} failed",
+            here.passed, here.failed
+        ));
+    }
+    let status = child.wait()?;
+    bar.finish_and_clear();
+    println!(
+        "{name}: {} passed, {} failed, {} skipped",
+        here.passed, here.failed, here.ignored
+    );
+    if !status.success() {
+        let tail = errors.join().unwrap_or_default();
+        if here.failed == 0 {
+            // a crash: nobody counted it
+            here.failed += 1;
+            here.failures
+                .push(format!("{name}: cargo test ended with {status}"));
+            tail.iter().for_each(|l| println!("{l}"));
+        }
+    }
+    all.passed += here.passed;
+    all.failed += here.failed;
+    all.ignored += here.ignored;
+    all.failures.append(&mut here.failures);
+    Ok(())
+}
+
+impl Count {
+    /// A line of libtest: `test name ... ok`.
+    fn take(&mut self, line: &str) {
+        let Some((name, verdict)) = line
+            .strip_prefix("test ")
+            .and_then(|l| l.rsplit_once(" ... "))
+        else {
+            return;
+        };
+        match verdict {
+            "ok" => self.passed += 1,
+            "FAILED" => {
+                self.failed += 1;
+                self.failures.push(name.to_owned());
+            }
+            v if v.starts_with("ignored") => self.ignored += 1,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Count;
+
+    #[test]
+    fn verdicts_are_counted() {
+        let mut c = Count::default();
+        for l in [
+            "running 4 tests",
+            "test a::b ... ok",
+            "test c ... FAILED",
+            "test d ... ignored, slow",
+            "test src/lib.rs - (line 3) - compile ... ok",
+            "test result: FAILED. 2 passed; 1 failed",
+        ] {
+            c.take(l);
+        }
+        assert_eq!((c.passed, c.failed, c.ignored), (2, 1, 1));
+        assert_eq!(c.failures, ["c"]);
+    }
+}
