@@ -1,0 +1,83 @@
+//! The packet headers of the contract as hardware structs, and what the opcode table says of their order.
+use crate::layout::logic_struct;
+use aeth::whole;
+use rocenic_contract::opcode::{self, LIST, header};
+use rocenic_contract::wire::ip::v4;
+use rocenic_contract::wire::{aeth, bth, eth, ieth, imm, reth, udp};
+use rocenic_contract::{
+    aeth_whole_fields, bth_fields, eth_fields, ieth_fields, imm_fields, ipv4_fields, reth_fields,
+    udp_fields,
+};
+use rtl::rtl_fn;
+use rust_hdl_core::prelude::*;
+
+eth_fields!(logic_struct, eth);
+ipv4_fields!(logic_struct, v4);
+udp_fields!(logic_struct, udp);
+bth_fields!(logic_struct, bth);
+reth_fields!(logic_struct, reth);
+aeth_whole_fields!(logic_struct, whole);
+imm_fields!(logic_struct, imm);
+ieth_fields!(logic_struct, ieth);
+
+/// Bits of the headers up to the BTH.
+pub const BASE_BITS: usize = 8 * (eth::BYTES + v4::BYTES + udp::BYTES + bth::BYTES);
+/// Bits of the longest set of headers behind the BTH.
+pub const EXT_BITS: usize = 8 * (opcode::MAX_HEADER_BYTES - bth::BYTES);
+/// Bits of the longest frame head.
+pub const HEAD_BITS: usize = BASE_BITS + EXT_BITS;
+/// Header bytes in front of the BTH.
+pub const OUTER_BYTES: usize = eth::BYTES + v4::BYTES + udp::BYTES;
+
+/// The opcode has this header.
+#[rtl_fn]
+pub fn has(opcode: Bits<8>, header: u16) -> bool {
+    let mut y = false;
+    for row in LIST {
+        if row.has(header) {
+            y = y || opcode == u64::from(row.code);
+        }
+    }
+    y
+}
+/// Bytes of BTH and extended headers, and `plus`.
+#[rtl_fn]
+pub fn transport_bytes(opcode: Bits<8>, plus: usize) -> Bits<16> {
+    let mut y = bits::<16>(0);
+    for row in LIST {
+        if opcode == u64::from(row.code) {
+            y = bits::<16>((row.header_bytes + plus) as u64);
+        }
+    }
+    y
+}
+
+/// Puts a header of `N` bits in front of the others; all stand at the top.
+#[rtl_fn]
+pub fn prepend<const N: usize>(head: Bits<N>, rest: Bits<EXT_BITS>) -> Bits<EXT_BITS> {
+    (bit_cast::<EXT_BITS, N>(head) << (EXT_BITS - N) as u64) | (rest >> N as u64)
+}
+/// The headers behind the BTH, first byte at the top: those a `TxPkt` can fill, in wire order.
+#[rtl_fn]
+pub fn extended(opcode: Bits<8>, r: Reth, a: AethWhole, last: Bits<32>) -> Bits<EXT_BITS> {
+    let none: Bits<EXT_BITS> = 0.into();
+    let r_bits: Bits<{ 8 * reth::BYTES }> = r.into();
+    let a_bits: Bits<{ 8 * aeth::BYTES }> = a.into();
+    // ImmDt and IETH exclude each other and have one place in `TxPkt`
+    let tail = if has(opcode, header::IMM) || has(opcode, header::IETH) {
+        prepend::<32>(last, none)
+    } else {
+        none
+    };
+    let with_aeth = if has(opcode, header::AETH) {
+        prepend::<{ 8 * aeth::BYTES }>(a_bits, tail)
+    } else {
+        tail
+    };
+    if has(opcode, header::RETH) {
+        prepend::<{ 8 * reth::BYTES }>(r_bits, with_aeth)
+    } else {
+        with_aeth
+    }
+}
+const _: () = assert!(imm::BYTES == 4 && ieth::BYTES == 4);
