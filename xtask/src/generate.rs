@@ -1,5 +1,5 @@
 //! `cargo xtask gen`: documents that come from tables in the code.
-use crate::workspace;
+use crate::{contract_docs, workspace};
 use anyhow::{Context, bail};
 
 #[derive(clap::Args)]
@@ -11,7 +11,7 @@ pub struct Args {
 
 /// Path below the workspace's root, and the text it must have.
 fn documents() -> Vec<(&'static str, String)> {
-    vec![]
+    contract_docs::documents()
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {

@@ -1,5 +1,6 @@
 //! `cargo xtask`: the developer's commands, one a file.
 mod bench;
+mod contract_docs;
 mod demo;
 mod generate;
 mod lint;
