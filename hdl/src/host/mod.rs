@@ -5,7 +5,6 @@ pub mod axil_regs;
 pub mod counters;
 pub mod cq_engine;
 pub mod doorbells;
-pub mod epochs;
 pub mod eq_engine;
 pub mod mr_table;
 pub mod payload_read;

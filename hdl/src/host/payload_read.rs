@@ -17,11 +17,11 @@
 //! Latency: inline or empty packet `cmd` to `tx` 4 cycles; last `beat` to `tx` 3 cycles; `cmd` to `req` 2 cycles.
 //! Throughput: a beat a cycle, a packet every 2 cycles; 64 reads, 32 KiB and 128 packets under way.
 //! Never: back-pressure on `beat`; a frame whose payload is not whole.
-use super::epochs::Epochs;
 use super::read_tags::ReadTags;
 use super::reorder::{BeatJob, Reorder};
 use crate::cfg::*;
 use crate::prim::{Reg, Sdpram};
+use crate::roce::Epochs;
 use crate::types::{Beat, EpochSet, ReadBeat, ReadReq, SendRec, TxCmd, TxPkt, TxReady};
 use rocenic_contract::status;
 use rtl::{clocks, regs, rtl, rtl_fn};

@@ -1,5 +1,6 @@
 //! Packets: parser, ICRC, packet buffer, frame builder.
 mod cell_list;
+mod epochs;
 mod frame_build;
 mod head_build;
 pub mod headers;
@@ -10,6 +11,7 @@ mod pktbuf;
 mod pktbuf_read;
 
 pub use cell_list::CellList;
+pub use epochs::Epochs;
 pub use frame_build::FrameBuild;
 pub use head_build::HeadBuild;
 pub use icrc::{Icrc, IcrcTail};
