@@ -12,6 +12,7 @@ pub mod cfg;
 pub mod host;
 pub(crate) mod layout;
 pub mod prim;
+pub mod qp;
 pub mod roce;
 pub mod stream;
 pub mod types;

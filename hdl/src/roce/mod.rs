@@ -9,6 +9,7 @@ mod icrc_insert;
 mod path_table;
 mod pktbuf;
 mod pktbuf_read;
+mod tx_arb;
 
 pub use cell_list::CellList;
 pub use epochs::Epochs;
@@ -19,3 +20,4 @@ pub use icrc_insert::IcrcInsert;
 pub use path_table::PathTable;
 pub use pktbuf::Pktbuf;
 pub use pktbuf_read::PktbufRead;
+pub use tx_arb::TxArb;

@@ -1,0 +1,2 @@
+//! Requester and responder.
+pub mod ack_gen;
