@@ -174,6 +174,8 @@ impl G {
         fn walk(g: &G, t: TS) -> bool {
             let v: Vec<TokenTree> = t.into_iter().collect();
             let dot = |k: usize| matches!(&v[k], TokenTree::Punct(p) if p.as_char() == '.');
+            let colon =
+                |k: usize| matches!(v.get(k), Some(TokenTree::Punct(p)) if p.as_char() == ':');
             (0..v.len()).all(|k| match &v[k] {
                 TokenTree::Group(x) => walk(g, x.stream()),
                 // `self._name` is no signal: the block derive skips it
@@ -190,7 +192,11 @@ impl G {
                     v[k + 2].to_string().starts_with('_') || v[e].to_string() == "len" && call // the length of an array of signals
                 }
                 TokenTree::Ident(i) => {
-                    (k > 0 && dot(k - 1) && !(k > 1 && dot(k - 2)))
+                    let field = k > 0 && dot(k - 1) && !(k > 1 && dot(k - 2));
+                    // a step of a path (`a::b`), or the name in `Struct { name: value }`
+                    let named = colon(k + 1) || k > 1 && colon(k - 1) && colon(k - 2);
+                    field
+                        || named
                         || !matches!(g.kind(&i.to_string()), Some(Kind::Hw | Kind::HwMut))
                 }
                 _ => true,

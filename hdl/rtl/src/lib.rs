@@ -292,7 +292,7 @@ impl Cx {
     pub fn signed_to<T: Synth>(&mut self, t: &Ty<T>, e: E) -> E {
         let v = self.local_of("ext", t);
         self.set(&v, E::Signed(Box::new(e)));
-        E::Signed(Box::new(v.ast()))
+        v.ast()
     }
 }
 fn bits_in(d: &TypeDescriptor) -> usize {
