@@ -2,6 +2,8 @@
 pub mod axi_read;
 pub mod axi_write;
 pub mod axil_regs;
+pub mod cmd;
+pub(crate) mod cmd_check;
 pub mod counters;
 pub mod cq_engine;
 pub mod doorbells;

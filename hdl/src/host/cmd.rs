@@ -1,0 +1,587 @@
+//! The command processor: mailbox commands, faults of queue pairs, and with them every change of a QP's state.
+//!
+//! | port | what |
+//! |---|---|
+//! | `go`, `words`, `done` | the mailbox |
+//! | `op` | broadcast to the engines, one valid and ready bit each; all have the same data |
+//! | `mr`, `cq`, `eq` | entries to create or remove |
+//! | `qp_page`, `cq_page` | who may ring doorbells |
+//! | `fault_*` | faults the engines found |
+//! | `eqe` | asynchronous events, to event queue 0 |
+//! | `drain_req`, `drain_ack` | in-flight DMA before a removal, then (`drain_cq_*`) the completions it made |
+//!
+//! One command at a time, a few tens of cycles without the drains. Faults go between commands. A command ends with a
+//! status in bounded time: a drain that takes longer than 2^DRAIN_W cycles ends it with TIMEOUT and the object stays.
+//! Never answers a command before all engines have taken its operation (rule R9).
+use super::axil_regs::{Done, Go, IN_BITS, OUT_BITS};
+use super::cmd_check::*;
+use super::cq_engine::{CqCfg, CqWrite};
+use super::doorbells::{CqPage, QpPage};
+use super::eq_engine::{EqCfg, EqWrite};
+use super::mr_table::{MrEntry, MrWrite};
+use crate::cfg::*;
+use crate::prim::*;
+use crate::types::*;
+use rocenic_contract::cmd::{create_cq, create_eq, create_mr, create_qp, modify_qp, object, opcode, qp_state, query_qp, set_port, status};
+use rocenic_contract::{caps, cqe, eqe};
+use rtl::{clocks, regs, rtl, rtl_fn};
+use rust_hdl_core::prelude::*;
+
+/// Engines that take a `QpOp`.
+pub const ENGINES: usize = 4;
+/// Engines that drain before a removal: payload reads, receive path with payload writes.
+pub const DRAINS: usize = 2;
+const DRAIN_W: usize = 20;
+const EQS: usize = 1 << EQ_W;
+/// Event queue of asynchronous events.
+const ASYNC_EQ: u64 = 0;
+const CQE_LOG2: usize = cqe::BYTES.trailing_zeros() as usize;
+const EQE_LOG2: usize = eqe::BYTES.trailing_zeros() as usize;
+const FAULT_W: usize = 6;
+
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct QpEntry {
+    exists: Bit,
+    cfg: QpCfg,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct CqEntry {
+    exists: Bit,
+    eqn: Bits<EQ_W>,
+    /// Work queues that complete into it.
+    users: Bits<{ QP_W + 2 }>,
+}
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+enum Step {
+    Clearing,
+    Idle,
+    /// The tables give the object's entry.
+    Look,
+    /// CREATE_QP: the table gives the send CQ, then the receive CQ.
+    SendCq,
+    RecvCq,
+    /// Count a queue pair's use of its CQs up or down.
+    SendUse,
+    SendUsed,
+    RecvUse,
+    RecvUsed,
+    /// Hand the operation to the engines.
+    Tell,
+    /// Wait for in-flight DMA, then for completions.
+    Drain,
+    DrainCq,
+    /// Store the entry.
+    Store,
+    WriteCq,
+    WriteEq,
+    Finish,
+    /// A fault: the table gives the queue pair's entry.
+    Fault,
+    Event,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Now {
+    step: Step,
+    opcode: Bits<8>,
+    status: Bits<8>,
+    /// Serving `fault`, not a command.
+    faulted: Bit,
+    fault: QpFault,
+    /// Engines that have taken the operation; drains that are over.
+    told: Bits<ENGINES>,
+    drained: Bits<DRAINS>,
+    ticks: Bits<DRAIN_W>,
+    up: Bit,
+}
+
+/// A command ends with this status.
+#[rtl_fn]
+fn ends(now: Now, code: u64) -> Now {
+    Now { step: Step::Finish, status: bits::<8>(code), ..now }
+}
+
+#[derive(LogicBlock, Default)]
+pub struct Cmd {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub go_valid: Signal<In, Bit>,
+    pub go_ready: Signal<Out, Bit>,
+    pub go: Signal<In, Go>,
+    pub words: Signal<In, Bits<IN_BITS>>,
+    pub done_valid: Signal<Out, Bit>,
+    pub done: Signal<Out, Done>,
+    pub op_valid: Signal<Out, Bits<ENGINES>>,
+    pub op_ready: Signal<In, Bits<ENGINES>>,
+    pub op: Signal<Out, QpOp>,
+    pub mr_valid: Signal<Out, Bit>,
+    pub mr: Signal<Out, MrWrite>,
+    pub cq_valid: Signal<Out, Bit>,
+    pub cq_ready: Signal<In, Bit>,
+    pub cq: Signal<Out, CqWrite>,
+    pub eq_valid: Signal<Out, Bit>,
+    pub eq_ready: Signal<In, Bit>,
+    pub eq: Signal<Out, EqWrite>,
+    pub qp_page_valid: Signal<Out, Bit>,
+    pub qp_page: Signal<Out, QpPage>,
+    pub cq_page_valid: Signal<Out, Bit>,
+    pub cq_page: Signal<Out, CqPage>,
+    pub fault_a_valid: Signal<In, Bit>,
+    pub fault_a_ready: Signal<Out, Bit>,
+    pub fault_a: Signal<In, QpFault>,
+    pub fault_b_valid: Signal<In, Bit>,
+    pub fault_b_ready: Signal<Out, Bit>,
+    pub fault_b: Signal<In, QpFault>,
+    pub fault_c_valid: Signal<In, Bit>,
+    pub fault_c_ready: Signal<Out, Bit>,
+    pub fault_c: Signal<In, QpFault>,
+    pub eqe_valid: Signal<Out, Bit>,
+    pub eqe_ready: Signal<In, Bit>,
+    pub eqe: Signal<Out, EqeReq>,
+    /// Held until the acknowledge.
+    pub drain_req: Signal<Out, Bits<DRAINS>>,
+    pub drain_ack: Signal<In, Bits<DRAINS>>,
+    pub drain_cq_req: Signal<Out, Bit>,
+    pub drain_cq_ack: Signal<In, Bit>,
+    /// Another block still clears its tables.
+    pub others_busy: Signal<In, Bit>,
+    pub port: Signal<Out, PortCfg>,
+    pub port_pmtu: Signal<Out, Bits<3>>,
+    pub enable: Signal<In, Bit>,
+    pub is_ready: Signal<Out, Bit>,
+    qps: Sdpram<QpEntry, QP_W>,
+    cqs: Sdpram<CqEntry, CQ_W>,
+    mrs: Sdpram<Bit, MR_W>,
+    clear: Clear<MR_W>,
+    eqs: Reg<Bits<EQS>>,
+    eq_users: [Reg<Bits<{ CQ_W + 1 }>>; EQS],
+    faults: Fifo<QpFault, FAULT_W, { FAULT_W + 1 }>,
+    now: Reg<Now>,
+    /// What the engines are told.
+    telling: Reg<QpOp>,
+    my_port: Reg<PortCfg>,
+    my_pmtu: Reg<Bits<3>>,
+    out: Reg<Bits<OUT_BITS>>,
+}
+impl Logic for Cmd {
+    #[rtl]
+    fn update(&mut self) {
+        regs!(self, clock, eqs, now, telling, my_port, my_pmtu, out);
+        clocks!(self, clock, qps, cqs, mrs, clear, faults);
+        self.clear.reset.next = self.reset.val();
+        self.faults.reset.next = self.reset.val();
+
+        // faults of the three sources, one a cycle
+        let fa = self.fault_a_valid.val();
+        let fb = self.fault_b_valid.val();
+        let room = self.faults.i_ready.val();
+        self.fault_a_ready.next = room;
+        self.fault_b_ready.next = room && !fa;
+        self.fault_c_ready.next = room && !fa && !fb;
+        self.faults.i_valid.next = fa || fb || self.fault_c_valid.val();
+        self.faults.i_data.next = if fa { self.fault_a.val() } else if fb { self.fault_b.val() } else { self.fault_c.val() };
+
+        // the command as each of its layouts
+        let words = self.words.val();
+        let obj = Object::unpack(words.get_bits::<{ 8 * object::BYTES }>(0));
+        let setting = SetPort::unpack(words.get_bits::<{ 8 * set_port::BYTES }>(0));
+        let new_eq = CreateEq::unpack(words.get_bits::<{ 8 * create_eq::BYTES }>(0));
+        let new_cq = CreateCq::unpack(words.get_bits::<{ 8 * create_cq::BYTES }>(0));
+        let new_mr = CreateMr::unpack(words.get_bits::<{ 8 * create_mr::BYTES }>(0));
+        let making = CreateQp::unpack(words.get_bits::<{ 8 * create_qp::BYTES }>(0));
+        let change = ModifyQp::unpack(words.get_bits::<{ 8 * modify_qp::BYTES }>(0));
+
+        let now = self.now.q.val();
+        let t = self.telling.q.val();
+        let mut n = now;
+        let mut tell = t;
+        let entry = self.qps.rdata.val();
+        let cq_entry = self.cqs.rdata.val();
+        let taking_fault = now.step == Step::Idle && self.faults.o_valid.val();
+        self.faults.o_ready.next = taking_fault;
+        let qpn_in = if taking_fault { self.faults.o_data.val().qpn } else { obj.number.get_bits::<QP_W>(0) };
+        let qpn_now = if now.faulted { now.fault.qpn } else { obj.number.get_bits::<QP_W>(0) };
+        let qpn = if now.step == Step::Idle { qpn_in } else { qpn_now };
+        self.qps.raddr.next = qpn;
+        let is_create_qp = now.opcode == bits::<8>(opcode::CREATE_QP);
+        let is_destroy_qp = now.opcode == bits::<8>(opcode::DESTROY_QP);
+        let is_create_cq = now.opcode == bits::<8>(opcode::CREATE_CQ);
+        let is_create_eq = now.opcode == bits::<8>(opcode::CREATE_EQ);
+        let is_create_mr = now.opcode == bits::<8>(opcode::CREATE_MR);
+        let cqn = if is_create_cq { new_cq.cqn.get_bits::<CQ_W>(0) } else { obj.number.get_bits::<CQ_W>(0) };
+        let looks_send = now.step == Step::Look && is_create_qp;
+        let looks_recv = now.step == Step::SendCq;
+        let counts_send = now.step == Step::SendUse || now.step == Step::SendUsed;
+        let counts_recv = now.step == Step::RecvUse || now.step == Step::RecvUsed;
+        let cq_at = if looks_send || counts_send { t.cfg.send_cqn } else if looks_recv || counts_recv { t.cfg.recv_cqn } else { cqn };
+        let making_cfg = new_qp(making);
+        // in `Look` of CREATE_QP the operation is not stored yet
+        let cq_look = if looks_send { making_cfg.send_cqn } else { cq_at };
+        let idle_cqn = if self.go.val().opcode == bits::<8>(opcode::CREATE_CQ) { new_cq.cqn.get_bits::<CQ_W>(0) } else { obj.number.get_bits::<CQ_W>(0) };
+        self.cqs.raddr.next = if now.step == Step::Idle { idle_cqn } else { cq_look };
+        let mr_in = if self.go.val().opcode == bits::<8>(opcode::CREATE_MR) { new_mr.index } else { obj.number };
+        let mr_number = if is_create_mr { new_mr.index } else { obj.number };
+        self.mrs.raddr.next = mr_in.get_bits::<MR_W>(0);
+        let mr_exists = self.mrs.rdata.val();
+        let eqn8 = if is_create_eq { new_eq.eqn } else { obj.number.get_bits::<8>(0) };
+        let eqn = eqn8.get_bits::<EQ_W>(0);
+        let eqs = self.eqs.q.val();
+        let eq_exists = (eqs >> eqn).get_bit(0);
+        let cq_eq_exists = (eqs >> new_cq.eqn.get_bits::<EQ_W>(0)).get_bit(0);
+        let number_ok = obj.reserved == 0;
+        let qpn_ok = (obj.number >> QP_W as u64) == 0 && obj.number >= bits::<24>(caps::FIRST_QPN as u64);
+        let cqn_ok = (obj.number >> CQ_W as u64) == 0;
+        let eqn_ok = (obj.number >> EQ_W as u64) == 0;
+        let mr_ok_index = (mr_number >> MR_W as u64) == 0;
+        let mut eq_in_use = false;
+        for i in 0..EQS {
+            if eqn == bits::<EQ_W>(i as u64) {
+                eq_in_use = self.eq_users[i].q.val() != 0;
+            }
+        }
+
+        // outputs that a step may give
+        let mut mr_write = false;
+        let mut port = self.my_port.q.val();
+        let mut largest = self.my_pmtu.q.val();
+        let mut output = self.out.q.val();
+        let check = modify_check(change, entry.cfg);
+        let merged = merge(change, entry.cfg);
+        let kind = match change.new_state.index() {
+            qp_state::index::RESET => QpOpKind::Reset,
+            qp_state::index::INIT => if entry.cfg.state == bits::<3>(qp_state::RESET) { QpOpKind::Create } else { QpOpKind::Modify },
+            qp_state::index::RTR => QpOpKind::StartRq,
+            qp_state::index::RTS => if entry.cfg.state == bits::<3>(qp_state::RTR) { QpOpKind::StartSq } else { QpOpKind::Modify },
+            qp_state::index::ERROR => QpOpKind::Error,
+            _ => QpOpKind::Modify,
+        };
+        let answer = QueryQp { state: bit_cast::<8, 3>(entry.cfg.state), ..QueryQp::unpack(0.into()) };
+        let answer_bits: Bits<{ 8 * query_qp::BYTES }> = answer.into();
+
+        match now.step {
+            Step::Clearing => {
+                if !self.clear.busy.val() && !self.others_busy.val() {
+                    n.step = Step::Idle;
+                }
+            }
+            Step::Idle => {
+                n.told = 0.into();
+                n.drained = 0.into();
+                n.ticks = 0.into();
+                n.faulted = taking_fault;
+                if taking_fault {
+                    n.fault = self.faults.o_data.val();
+                    n.step = Step::Fault;
+                } else if self.go_valid.val() {
+                    n.opcode = self.go.val().opcode;
+                    n.status = bits::<8>(status::OK);
+                    n.step = Step::Look;
+                }
+            }
+            Step::Look => match now.opcode.index() {
+                opcode::index::NOP => n = ends(n, status::OK),
+                opcode::index::SET_PORT => {
+                    n = if port_ok(setting) { ends(n, status::OK) } else { ends(n, status::BAD_PARAM) };
+                    if port_ok(setting) {
+                        port.mac = setting.mac;
+                        port.ipv4 = setting.ipv4;
+                        largest = setting.pmtu.get_bits::<3>(0);
+                    }
+                }
+                opcode::index::CREATE_EQ => {
+                    if (new_eq.eqn >> EQ_W as u64) != 0 {
+                        n = ends(n, status::BAD_INDEX);
+                    } else if eq_exists {
+                        n = ends(n, status::IN_USE);
+                    } else if !ring_ok(new_eq.base_iova, new_eq.log2_size, EQE_LOG2) || new_eq.vector >= bits::<16>(caps::VECTORS as u64) || new_eq.reserved != 0 {
+                        n = ends(n, status::BAD_PARAM);
+                    } else {
+                        n.step = Step::WriteEq;
+                    }
+                }
+                opcode::index::DESTROY_EQ => {
+                    if !number_ok {
+                        n = ends(n, status::BAD_PARAM);
+                    } else if !eqn_ok || !eq_exists {
+                        n = ends(n, status::BAD_INDEX);
+                    } else if eq_in_use {
+                        n = ends(n, status::IN_USE);
+                    } else {
+                        n.step = Step::WriteEq;
+                    }
+                }
+                opcode::index::CREATE_CQ => {
+                    if (new_cq.cqn >> CQ_W as u64) != 0 {
+                        n = ends(n, status::BAD_INDEX);
+                    } else if cq_entry.exists {
+                        n = ends(n, status::IN_USE);
+                    } else if !ring_ok(new_cq.base_iova, new_cq.log2_size, CQE_LOG2) || (new_cq.eqn >> EQ_W as u64) != 0 || !cq_eq_exists || new_cq.reserved != 0 {
+                        n = ends(n, status::BAD_PARAM);
+                    } else {
+                        n.step = Step::WriteCq;
+                    }
+                }
+                opcode::index::DESTROY_CQ => {
+                    if !number_ok {
+                        n = ends(n, status::BAD_PARAM);
+                    } else if !cqn_ok || !cq_entry.exists {
+                        n = ends(n, status::BAD_INDEX);
+                    } else if cq_entry.users != 0 {
+                        n = ends(n, status::IN_USE);
+                    } else {
+                        n.step = Step::DrainCq;
+                    }
+                }
+                opcode::index::CREATE_MR => {
+                    if !mr_ok_index {
+                        n = ends(n, status::BAD_INDEX);
+                    } else if mr_exists {
+                        n = ends(n, status::IN_USE);
+                    } else if !mr_ok(new_mr) {
+                        n = ends(n, status::BAD_PARAM);
+                    } else {
+                        mr_write = true;
+                        n = ends(n, status::OK);
+                    }
+                }
+                opcode::index::DESTROY_MR => {
+                    if !number_ok {
+                        n = ends(n, status::BAD_PARAM);
+                    } else if !mr_ok_index || !mr_exists {
+                        n = ends(n, status::BAD_INDEX);
+                    } else {
+                        mr_write = true;
+                        n.step = Step::Drain;
+                    }
+                }
+                opcode::index::CREATE_QP => {
+                    if !qpn_ok {
+                        n = ends(n, status::BAD_INDEX);
+                    } else if entry.exists {
+                        n = ends(n, status::IN_USE);
+                    } else if !transport_ok(making.transport) {
+                        n = ends(n, status::UNSUPPORTED);
+                    } else if !qp_ok(making) {
+                        n = ends(n, status::BAD_PARAM);
+                    } else {
+                        n.step = Step::SendCq;
+                        tell = QpOp { kind: QpOpKind::Create, qpn: qpn_now, cfg: making_cfg };
+                    }
+                }
+                opcode::index::MODIFY_QP => {
+                    if !qpn_ok || !entry.exists {
+                        n = ends(n, status::BAD_INDEX);
+                    } else if !check.state_ok {
+                        n = ends(n, status::BAD_STATE);
+                    } else if !check.param_ok {
+                        n = ends(n, status::BAD_PARAM);
+                    } else {
+                        n.step = Step::Tell;
+                        tell = QpOp { kind, qpn: qpn_now, cfg: merged };
+                    }
+                }
+                opcode::index::QUERY_QP => {
+                    if !qpn_ok || !entry.exists {
+                        n = ends(n, status::BAD_INDEX);
+                    } else {
+                        output = bit_cast::<OUT_BITS, { 8 * query_qp::BYTES }>(answer_bits);
+                        n = ends(n, status::OK);
+                    }
+                }
+                opcode::index::DESTROY_QP => {
+                    if !number_ok {
+                        n = ends(n, status::BAD_PARAM);
+                    } else if !qpn_ok || !entry.exists {
+                        n = ends(n, status::BAD_INDEX);
+                    } else {
+                        n.step = Step::Tell;
+                        tell = QpOp { kind: QpOpKind::Reset, qpn: qpn_now, cfg: QpCfg { state: bits::<3>(qp_state::RESET), ..entry.cfg } };
+                    }
+                }
+                _ => n = ends(n, status::BAD_OPCODE),
+            },
+            Step::SendCq => {
+                let there = cq_entry.exists && (making.send_cqn >> CQ_W as u64) == 0;
+                if there {
+                    n.step = Step::RecvCq;
+                } else {
+                    n = ends(n, status::BAD_PARAM);
+                }
+            }
+            Step::RecvCq => {
+                let there = cq_entry.exists && (making.recv_cqn >> CQ_W as u64) == 0;
+                if there {
+                    n.step = Step::SendUse;
+                    n.up = true;
+                } else {
+                    n = ends(n, status::BAD_PARAM);
+                }
+            }
+            Step::SendUse => n.step = Step::SendUsed,
+            Step::SendUsed => n.step = Step::RecvUse,
+            Step::RecvUse => n.step = Step::RecvUsed,
+            Step::RecvUsed => n.step = if now.up { Step::Tell } else { Step::Store },
+            Step::Tell => {
+                n.told = now.told | self.op_ready.val();
+                if (now.told | self.op_ready.val()).all() {
+                    n.step = if t.kind == QpOpKind::Reset { Step::Drain } else { Step::Store };
+                }
+            }
+            Step::Drain => {
+                n.drained = now.drained | self.drain_ack.val();
+                n.ticks = now.ticks + 1;
+                if (now.drained | self.drain_ack.val()).all() {
+                    n.step = Step::DrainCq;
+                    n.ticks = 0.into();
+                } else if now.ticks.all() {
+                    n = ends(n, status::TIMEOUT);
+                }
+            }
+            Step::DrainCq => {
+                n.ticks = now.ticks + 1;
+                if self.drain_cq_ack.val() {
+                    n.up = false;
+                    n.step = if is_destroy_qp {
+                        Step::SendUse
+                    } else if now.opcode == bits::<8>(opcode::DESTROY_CQ) {
+                        Step::WriteCq
+                    } else if now.opcode == bits::<8>(opcode::DESTROY_MR) {
+                        Step::Finish
+                    } else {
+                        Step::Store
+                    };
+                } else if now.ticks.all() {
+                    n = ends(n, status::TIMEOUT);
+                }
+            }
+            Step::Store => n.step = if now.faulted { Step::Event } else { Step::Finish },
+            Step::WriteCq => {
+                if self.cq_ready.val() {
+                    n.step = Step::Finish;
+                }
+            }
+            Step::WriteEq => {
+                if self.eq_ready.val() {
+                    n.step = Step::Finish;
+                }
+            }
+            Step::Finish => n.step = Step::Idle,
+            Step::Fault => {
+                let dead = entry.cfg.state == bits::<3>(qp_state::RESET) || entry.cfg.state == bits::<3>(qp_state::ERROR);
+                let only_event = now.fault.etype == bits::<8>(eqe::event::COMM_ESTABLISHED);
+                tell = QpOp { kind: QpOpKind::Error, qpn: qpn_now, cfg: QpCfg { state: bits::<3>(qp_state::ERROR), ..entry.cfg } };
+                n.step = if !entry.exists || dead { Step::Idle } else if only_event { Step::Event } else { Step::Tell };
+            }
+            Step::Event => {
+                if self.eqe_ready.val() {
+                    n.step = Step::Idle;
+                }
+            }
+        }
+
+        // mailbox
+        self.go_ready.next = now.step == Step::Idle && !taking_fault;
+        self.done_valid.next = now.step == Step::Finish;
+        self.done.next = Done { status: now.status, out: self.out.q.val() };
+        self.out.d.next = output;
+        self.is_ready.next = now.step != Step::Clearing;
+
+        // engines
+        self.op.next = t;
+        self.op_valid.next = if now.step == Step::Tell { !now.told } else { 0.into() };
+        self.drain_req.next = if now.step == Step::Drain { !now.drained } else { 0.into() };
+        self.drain_cq_req.next = now.step == Step::DrainCq;
+
+        // tables
+        let clearing = self.clear.busy.val();
+        let at = self.clear.addr.val();
+        let nothing = QpEntry { exists: false, cfg: t.cfg };
+        let store = now.step == Step::Store;
+        let exists = now.faulted || !is_destroy_qp;
+        self.qps.we.next = clearing || store;
+        self.qps.waddr.next = if clearing { at.get_bits::<QP_W>(0) } else { t.qpn };
+        self.qps.wdata.next = if clearing { nothing } else { QpEntry { exists, cfg: t.cfg } };
+        self.qp_page_valid.next = store && !now.faulted;
+        self.qp_page.next = QpPage { qpn: t.qpn, exists: !is_destroy_qp, page: t.cfg.db_page };
+
+        let counted = now.step == Step::SendUsed || now.step == Step::RecvUsed;
+        let writes_cq = now.step == Step::WriteCq;
+        let users = if now.up { cq_entry.users + 1 } else { cq_entry.users - 1 };
+        self.cqs.we.next = clearing || counted || writes_cq;
+        self.cqs.waddr.next = if clearing { at.get_bits::<CQ_W>(0) } else { cq_at };
+        self.cqs.wdata.next = if clearing {
+            CqEntry { exists: false, eqn: 0.into(), users: 0.into() }
+        } else if writes_cq {
+            CqEntry { exists: is_create_cq, eqn: new_cq.eqn.get_bits::<EQ_W>(0), users: 0.into() }
+        } else {
+            CqEntry { users, ..cq_entry }
+        };
+        self.cq_valid.next = writes_cq;
+        self.cq.next = CqWrite {
+            cqn,
+            cfg: CqCfg { valid: is_create_cq, base: new_cq.base_iova, log2: new_cq.log2_size.get_bits::<4>(0), eqn: new_cq.eqn.get_bits::<EQ_W>(0) },
+        };
+        self.cq_page_valid.next = writes_cq;
+        self.cq_page.next = CqPage { cqn, exists: is_create_cq, page: new_cq.db_page };
+        let cq_written = writes_cq && self.cq_ready.val();
+        let cq_eqn = if is_create_cq { new_cq.eqn.get_bits::<EQ_W>(0) } else { cq_entry.eqn };
+        for i in 0..EQS {
+            self.eq_users[i].clock.next = self.clock.val();
+            let u = self.eq_users[i].q.val();
+            let hit = cq_written && cq_eqn == bits::<EQ_W>(i as u64);
+            self.eq_users[i].d.next = if self.reset.val() { 0.into() } else if hit { if is_create_cq { u + 1 } else { u - 1 } } else { u };
+        }
+
+        let eq_written = now.step == Step::WriteEq && self.eq_ready.val();
+        let one = bits::<EQS>(1);
+        self.eq_valid.next = now.step == Step::WriteEq;
+        self.eq.next = EqWrite {
+            eqn,
+            cfg: EqCfg { valid: is_create_eq, base: new_eq.base_iova, log2: new_eq.log2_size.get_bits::<4>(0), vector: new_eq.vector.get_bits::<EQ_W>(0) },
+        };
+        if eq_written {
+            self.eqs.d.next = if is_create_eq { eqs | (one << eqn) } else { eqs & !(one << eqn) };
+        }
+
+        self.mrs.we.next = clearing || mr_write;
+        self.mrs.waddr.next = if clearing { at } else { mr_number.get_bits::<MR_W>(0) };
+        self.mrs.wdata.next = !clearing && is_create_mr;
+        self.mr_valid.next = mr_write;
+        self.mr.next = MrWrite {
+            index: mr_number.get_bits::<MR_W>(0),
+            entry: MrEntry {
+                valid: is_create_mr,
+                variant: new_mr.key_variant,
+                pd: new_mr.pd,
+                rights: new_mr.rights.get_bits::<4>(0),
+                va: new_mr.va,
+                len: new_mr.length,
+                iova: new_mr.iova,
+            },
+        };
+
+        // events
+        self.eqe_valid.next = now.step == Step::Event;
+        self.eqe.next = EqeReq {
+            eqn: bits::<EQ_W>(ASYNC_EQ),
+            etype: now.fault.etype,
+            syndrome: now.fault.syndrome,
+            number: bit_cast::<32, QP_W>(now.fault.qpn),
+            info: 0.into(),
+        };
+
+        port.enable = self.enable.val();
+        if self.reset.val() {
+            n.step = Step::Clearing;
+            self.eqs.d.next = 0.into();
+            port.mac = 0.into();
+            port.ipv4 = 0.into();
+            largest = bits::<3>(caps::pmtu::MTU_4096);
+        }
+        self.port.next = self.my_port.q.val();
+        self.port_pmtu.next = self.my_pmtu.q.val();
+        self.my_port.d.next = port;
+        self.my_pmtu.d.next = largest;
+        self.now.d.next = n;
+        self.telling.d.next = tell;
+    }
+}
