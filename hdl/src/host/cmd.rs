@@ -22,7 +22,10 @@ use super::mr_table::{MrEntry, MrWrite};
 use crate::cfg::*;
 use crate::prim::*;
 use crate::types::*;
-use rocenic_contract::cmd::{create_cq, create_eq, create_mr, create_qp, modify_qp, object, opcode, qp_state, query_qp, set_port, status};
+use rocenic_contract::cmd::{
+    create_cq, create_eq, create_mr, create_qp, modify_qp, object, opcode, qp_state, query_qp,
+    set_port, status,
+};
 use rocenic_contract::{caps, cqe, eqe};
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
@@ -97,7 +100,11 @@ struct Now {
 /// A command ends with this status.
 #[rtl_fn]
 fn ends(now: Now, code: u64) -> Now {
-    Now { step: Step::Finish, status: bits::<8>(code), ..now }
+    Now {
+        step: Step::Finish,
+        status: bits::<8>(code),
+        ..now
+    }
 }
 
 #[derive(LogicBlock, Default)]
@@ -178,7 +185,13 @@ impl Logic for Cmd {
         self.fault_b_ready.next = room && !fa;
         self.fault_c_ready.next = room && !fa && !fb;
         self.faults.i_valid.next = fa || fb || self.fault_c_valid.val();
-        self.faults.i_data.next = if fa { self.fault_a.val() } else if fb { self.fault_b.val() } else { self.fault_c.val() };
+        self.faults.i_data.next = if fa {
+            self.fault_a.val()
+        } else if fb {
+            self.fault_b.val()
+        } else {
+            self.fault_c.val()
+        };
 
         // the command as each of its layouts
         let words = self.words.val();
@@ -198,37 +211,84 @@ impl Logic for Cmd {
         let cq_entry = self.cqs.rdata.val();
         let taking_fault = now.step == Step::Idle && self.faults.o_valid.val();
         self.faults.o_ready.next = taking_fault;
-        let qpn_in = if taking_fault { self.faults.o_data.val().qpn } else { obj.number.get_bits::<QP_W>(0) };
-        let qpn_now = if now.faulted { now.fault.qpn } else { obj.number.get_bits::<QP_W>(0) };
-        let qpn = if now.step == Step::Idle { qpn_in } else { qpn_now };
+        let qpn_in = if taking_fault {
+            self.faults.o_data.val().qpn
+        } else {
+            obj.number.get_bits::<QP_W>(0)
+        };
+        let qpn_now = if now.faulted {
+            now.fault.qpn
+        } else {
+            obj.number.get_bits::<QP_W>(0)
+        };
+        let qpn = if now.step == Step::Idle {
+            qpn_in
+        } else {
+            qpn_now
+        };
         self.qps.raddr.next = qpn;
         let is_create_qp = now.opcode == bits::<8>(opcode::CREATE_QP);
         let is_destroy_qp = now.opcode == bits::<8>(opcode::DESTROY_QP);
         let is_create_cq = now.opcode == bits::<8>(opcode::CREATE_CQ);
         let is_create_eq = now.opcode == bits::<8>(opcode::CREATE_EQ);
         let is_create_mr = now.opcode == bits::<8>(opcode::CREATE_MR);
-        let cqn = if is_create_cq { new_cq.cqn.get_bits::<CQ_W>(0) } else { obj.number.get_bits::<CQ_W>(0) };
+        let cqn = if is_create_cq {
+            new_cq.cqn.get_bits::<CQ_W>(0)
+        } else {
+            obj.number.get_bits::<CQ_W>(0)
+        };
         let looks_send = now.step == Step::Look && is_create_qp;
         let looks_recv = now.step == Step::SendCq;
         let counts_send = now.step == Step::SendUse || now.step == Step::SendUsed;
         let counts_recv = now.step == Step::RecvUse || now.step == Step::RecvUsed;
-        let cq_at = if looks_send || counts_send { t.cfg.send_cqn } else if looks_recv || counts_recv { t.cfg.recv_cqn } else { cqn };
+        let cq_at = if looks_send || counts_send {
+            t.cfg.send_cqn
+        } else if looks_recv || counts_recv {
+            t.cfg.recv_cqn
+        } else {
+            cqn
+        };
         let making_cfg = new_qp(making);
         // in `Look` of CREATE_QP the operation is not stored yet
-        let cq_look = if looks_send { making_cfg.send_cqn } else { cq_at };
-        let idle_cqn = if self.go.val().opcode == bits::<8>(opcode::CREATE_CQ) { new_cq.cqn.get_bits::<CQ_W>(0) } else { obj.number.get_bits::<CQ_W>(0) };
-        self.cqs.raddr.next = if now.step == Step::Idle { idle_cqn } else { cq_look };
-        let mr_in = if self.go.val().opcode == bits::<8>(opcode::CREATE_MR) { new_mr.index } else { obj.number };
-        let mr_number = if is_create_mr { new_mr.index } else { obj.number };
+        let cq_look = if looks_send {
+            making_cfg.send_cqn
+        } else {
+            cq_at
+        };
+        let idle_cqn = if self.go.val().opcode == bits::<8>(opcode::CREATE_CQ) {
+            new_cq.cqn.get_bits::<CQ_W>(0)
+        } else {
+            obj.number.get_bits::<CQ_W>(0)
+        };
+        self.cqs.raddr.next = if now.step == Step::Idle {
+            idle_cqn
+        } else {
+            cq_look
+        };
+        let mr_in = if self.go.val().opcode == bits::<8>(opcode::CREATE_MR) {
+            new_mr.index
+        } else {
+            obj.number
+        };
+        let mr_number = if is_create_mr {
+            new_mr.index
+        } else {
+            obj.number
+        };
         self.mrs.raddr.next = mr_in.get_bits::<MR_W>(0);
         let mr_exists = self.mrs.rdata.val();
-        let eqn8 = if is_create_eq { new_eq.eqn } else { obj.number.get_bits::<8>(0) };
+        let eqn8 = if is_create_eq {
+            new_eq.eqn
+        } else {
+            obj.number.get_bits::<8>(0)
+        };
         let eqn = eqn8.get_bits::<EQ_W>(0);
         let eqs = self.eqs.q.val();
         let eq_exists = (eqs >> eqn).get_bit(0);
         let cq_eq_exists = (eqs >> new_cq.eqn.get_bits::<EQ_W>(0)).get_bit(0);
         let number_ok = obj.reserved == 0;
-        let qpn_ok = (obj.number >> QP_W as u64) == 0 && obj.number >= bits::<24>(caps::FIRST_QPN as u64);
+        let qpn_ok =
+            (obj.number >> QP_W as u64) == 0 && obj.number >= bits::<24>(caps::FIRST_QPN as u64);
         let cqn_ok = (obj.number >> CQ_W as u64) == 0;
         let eqn_ok = (obj.number >> EQ_W as u64) == 0;
         let mr_ok_index = (mr_number >> MR_W as u64) == 0;
@@ -248,13 +308,28 @@ impl Logic for Cmd {
         let merged = merge(change, entry.cfg);
         let kind = match change.new_state.index() {
             qp_state::index::RESET => QpOpKind::Reset,
-            qp_state::index::INIT => if entry.cfg.state == bits::<3>(qp_state::RESET) { QpOpKind::Create } else { QpOpKind::Modify },
+            qp_state::index::INIT => {
+                if entry.cfg.state == bits::<3>(qp_state::RESET) {
+                    QpOpKind::Create
+                } else {
+                    QpOpKind::Modify
+                }
+            }
             qp_state::index::RTR => QpOpKind::StartRq,
-            qp_state::index::RTS => if entry.cfg.state == bits::<3>(qp_state::RTR) { QpOpKind::StartSq } else { QpOpKind::Modify },
+            qp_state::index::RTS => {
+                if entry.cfg.state == bits::<3>(qp_state::RTR) {
+                    QpOpKind::StartSq
+                } else {
+                    QpOpKind::Modify
+                }
+            }
             qp_state::index::ERROR => QpOpKind::Error,
             _ => QpOpKind::Modify,
         };
-        let answer = QueryQp { state: bit_cast::<8, 3>(entry.cfg.state), ..QueryQp::unpack(0.into()) };
+        let answer = QueryQp {
+            state: bit_cast::<8, 3>(entry.cfg.state),
+            ..QueryQp::unpack(0.into())
+        };
         let answer_bits: Bits<{ 8 * query_qp::BYTES }> = answer.into();
 
         match now.step {
@@ -280,7 +355,11 @@ impl Logic for Cmd {
             Step::Look => match now.opcode.index() {
                 opcode::index::NOP => n = ends(n, status::OK),
                 opcode::index::SET_PORT => {
-                    n = if port_ok(setting) { ends(n, status::OK) } else { ends(n, status::BAD_PARAM) };
+                    n = if port_ok(setting) {
+                        ends(n, status::OK)
+                    } else {
+                        ends(n, status::BAD_PARAM)
+                    };
                     if port_ok(setting) {
                         port.mac = setting.mac;
                         port.ipv4 = setting.ipv4;
@@ -292,7 +371,10 @@ impl Logic for Cmd {
                         n = ends(n, status::BAD_INDEX);
                     } else if eq_exists {
                         n = ends(n, status::IN_USE);
-                    } else if !ring_ok(new_eq.base_iova, new_eq.log2_size, EQE_LOG2) || new_eq.vector >= bits::<16>(caps::VECTORS as u64) || new_eq.reserved != 0 {
+                    } else if !ring_ok(new_eq.base_iova, new_eq.log2_size, EQE_LOG2)
+                        || new_eq.vector >= bits::<16>(caps::VECTORS as u64)
+                        || new_eq.reserved != 0
+                    {
                         n = ends(n, status::BAD_PARAM);
                     } else {
                         n.step = Step::WriteEq;
@@ -314,7 +396,11 @@ impl Logic for Cmd {
                         n = ends(n, status::BAD_INDEX);
                     } else if cq_entry.exists {
                         n = ends(n, status::IN_USE);
-                    } else if !ring_ok(new_cq.base_iova, new_cq.log2_size, CQE_LOG2) || (new_cq.eqn >> EQ_W as u64) != 0 || !cq_eq_exists || new_cq.reserved != 0 {
+                    } else if !ring_ok(new_cq.base_iova, new_cq.log2_size, CQE_LOG2)
+                        || (new_cq.eqn >> EQ_W as u64) != 0
+                        || !cq_eq_exists
+                        || new_cq.reserved != 0
+                    {
                         n = ends(n, status::BAD_PARAM);
                     } else {
                         n.step = Step::WriteCq;
@@ -364,7 +450,11 @@ impl Logic for Cmd {
                         n = ends(n, status::BAD_PARAM);
                     } else {
                         n.step = Step::SendCq;
-                        tell = QpOp { kind: QpOpKind::Create, qpn: qpn_now, cfg: making_cfg };
+                        tell = QpOp {
+                            kind: QpOpKind::Create,
+                            qpn: qpn_now,
+                            cfg: making_cfg,
+                        };
                     }
                 }
                 opcode::index::MODIFY_QP => {
@@ -376,7 +466,11 @@ impl Logic for Cmd {
                         n = ends(n, status::BAD_PARAM);
                     } else {
                         n.step = Step::Tell;
-                        tell = QpOp { kind, qpn: qpn_now, cfg: merged };
+                        tell = QpOp {
+                            kind,
+                            qpn: qpn_now,
+                            cfg: merged,
+                        };
                     }
                 }
                 opcode::index::QUERY_QP => {
@@ -394,7 +488,14 @@ impl Logic for Cmd {
                         n = ends(n, status::BAD_INDEX);
                     } else {
                         n.step = Step::Tell;
-                        tell = QpOp { kind: QpOpKind::Reset, qpn: qpn_now, cfg: QpCfg { state: bits::<3>(qp_state::RESET), ..entry.cfg } };
+                        tell = QpOp {
+                            kind: QpOpKind::Reset,
+                            qpn: qpn_now,
+                            cfg: QpCfg {
+                                state: bits::<3>(qp_state::RESET),
+                                ..entry.cfg
+                            },
+                        };
                     }
                 }
                 _ => n = ends(n, status::BAD_OPCODE),
@@ -423,7 +524,11 @@ impl Logic for Cmd {
             Step::Tell => {
                 n.told = now.told | self.op_ready.val();
                 if (now.told | self.op_ready.val()).all() {
-                    n.step = if t.kind == QpOpKind::Reset { Step::Drain } else { Step::Store };
+                    n.step = if t.kind == QpOpKind::Reset {
+                        Step::Drain
+                    } else {
+                        Step::Store
+                    };
                 }
             }
             Step::Drain => {
@@ -453,7 +558,13 @@ impl Logic for Cmd {
                     n = ends(n, status::TIMEOUT);
                 }
             }
-            Step::Store => n.step = if now.faulted { Step::Event } else { Step::Finish },
+            Step::Store => {
+                n.step = if now.faulted {
+                    Step::Event
+                } else {
+                    Step::Finish
+                }
+            }
             Step::WriteCq => {
                 if self.cq_ready.val() {
                     n.step = Step::Finish;
@@ -466,10 +577,24 @@ impl Logic for Cmd {
             }
             Step::Finish => n.step = Step::Idle,
             Step::Fault => {
-                let dead = entry.cfg.state == bits::<3>(qp_state::RESET) || entry.cfg.state == bits::<3>(qp_state::ERROR);
+                let dead = entry.cfg.state == bits::<3>(qp_state::RESET)
+                    || entry.cfg.state == bits::<3>(qp_state::ERROR);
                 let only_event = now.fault.etype == bits::<8>(eqe::event::COMM_ESTABLISHED);
-                tell = QpOp { kind: QpOpKind::Error, qpn: qpn_now, cfg: QpCfg { state: bits::<3>(qp_state::ERROR), ..entry.cfg } };
-                n.step = if !entry.exists || dead { Step::Idle } else if only_event { Step::Event } else { Step::Tell };
+                tell = QpOp {
+                    kind: QpOpKind::Error,
+                    qpn: qpn_now,
+                    cfg: QpCfg {
+                        state: bits::<3>(qp_state::ERROR),
+                        ..entry.cfg
+                    },
+                };
+                n.step = if !entry.exists || dead {
+                    Step::Idle
+                } else if only_event {
+                    Step::Event
+                } else {
+                    Step::Tell
+                };
             }
             Step::Event => {
                 if self.eqe_ready.val() {
@@ -481,54 +606,115 @@ impl Logic for Cmd {
         // mailbox
         self.go_ready.next = now.step == Step::Idle && !taking_fault;
         self.done_valid.next = now.step == Step::Finish;
-        self.done.next = Done { status: now.status, out: self.out.q.val() };
+        self.done.next = Done {
+            status: now.status,
+            out: self.out.q.val(),
+        };
         self.out.d.next = output;
         self.is_ready.next = now.step != Step::Clearing;
 
         // engines
         self.op.next = t;
-        self.op_valid.next = if now.step == Step::Tell { !now.told } else { 0.into() };
-        self.drain_req.next = if now.step == Step::Drain { !now.drained } else { 0.into() };
+        self.op_valid.next = if now.step == Step::Tell {
+            !now.told
+        } else {
+            0.into()
+        };
+        self.drain_req.next = if now.step == Step::Drain {
+            !now.drained
+        } else {
+            0.into()
+        };
         self.drain_cq_req.next = now.step == Step::DrainCq;
 
         // tables
         let clearing = self.clear.busy.val();
         let at = self.clear.addr.val();
-        let nothing = QpEntry { exists: false, cfg: t.cfg };
+        let nothing = QpEntry {
+            exists: false,
+            cfg: t.cfg,
+        };
         let store = now.step == Step::Store;
         let exists = now.faulted || !is_destroy_qp;
         self.qps.we.next = clearing || store;
-        self.qps.waddr.next = if clearing { at.get_bits::<QP_W>(0) } else { t.qpn };
-        self.qps.wdata.next = if clearing { nothing } else { QpEntry { exists, cfg: t.cfg } };
+        self.qps.waddr.next = if clearing {
+            at.get_bits::<QP_W>(0)
+        } else {
+            t.qpn
+        };
+        self.qps.wdata.next = if clearing {
+            nothing
+        } else {
+            QpEntry { exists, cfg: t.cfg }
+        };
         self.qp_page_valid.next = store && !now.faulted;
-        self.qp_page.next = QpPage { qpn: t.qpn, exists: !is_destroy_qp, page: t.cfg.db_page };
+        self.qp_page.next = QpPage {
+            qpn: t.qpn,
+            exists: !is_destroy_qp,
+            page: t.cfg.db_page,
+        };
 
         let counted = now.step == Step::SendUsed || now.step == Step::RecvUsed;
         let writes_cq = now.step == Step::WriteCq;
-        let users = if now.up { cq_entry.users + 1 } else { cq_entry.users - 1 };
+        let users = if now.up {
+            cq_entry.users + 1
+        } else {
+            cq_entry.users - 1
+        };
         self.cqs.we.next = clearing || counted || writes_cq;
-        self.cqs.waddr.next = if clearing { at.get_bits::<CQ_W>(0) } else { cq_at };
+        self.cqs.waddr.next = if clearing {
+            at.get_bits::<CQ_W>(0)
+        } else {
+            cq_at
+        };
         self.cqs.wdata.next = if clearing {
-            CqEntry { exists: false, eqn: 0.into(), users: 0.into() }
+            CqEntry {
+                exists: false,
+                eqn: 0.into(),
+                users: 0.into(),
+            }
         } else if writes_cq {
-            CqEntry { exists: is_create_cq, eqn: new_cq.eqn.get_bits::<EQ_W>(0), users: 0.into() }
+            CqEntry {
+                exists: is_create_cq,
+                eqn: new_cq.eqn.get_bits::<EQ_W>(0),
+                users: 0.into(),
+            }
         } else {
             CqEntry { users, ..cq_entry }
         };
         self.cq_valid.next = writes_cq;
         self.cq.next = CqWrite {
             cqn,
-            cfg: CqCfg { valid: is_create_cq, base: new_cq.base_iova, log2: new_cq.log2_size.get_bits::<4>(0), eqn: new_cq.eqn.get_bits::<EQ_W>(0) },
+            cfg: CqCfg {
+                valid: is_create_cq,
+                base: new_cq.base_iova,
+                log2: new_cq.log2_size.get_bits::<4>(0),
+                eqn: new_cq.eqn.get_bits::<EQ_W>(0),
+            },
         };
         self.cq_page_valid.next = writes_cq;
-        self.cq_page.next = CqPage { cqn, exists: is_create_cq, page: new_cq.db_page };
+        self.cq_page.next = CqPage {
+            cqn,
+            exists: is_create_cq,
+            page: new_cq.db_page,
+        };
         let cq_written = writes_cq && self.cq_ready.val();
-        let cq_eqn = if is_create_cq { new_cq.eqn.get_bits::<EQ_W>(0) } else { cq_entry.eqn };
+        let cq_eqn = if is_create_cq {
+            new_cq.eqn.get_bits::<EQ_W>(0)
+        } else {
+            cq_entry.eqn
+        };
         for i in 0..EQS {
             self.eq_users[i].clock.next = self.clock.val();
             let u = self.eq_users[i].q.val();
             let hit = cq_written && cq_eqn == bits::<EQ_W>(i as u64);
-            self.eq_users[i].d.next = if self.reset.val() { 0.into() } else if hit { if is_create_cq { u + 1 } else { u - 1 } } else { u };
+            self.eq_users[i].d.next = if self.reset.val() {
+                0.into()
+            } else if hit {
+                if is_create_cq { u + 1 } else { u - 1 }
+            } else {
+                u
+            };
         }
 
         let eq_written = now.step == Step::WriteEq && self.eq_ready.val();
@@ -536,14 +722,27 @@ impl Logic for Cmd {
         self.eq_valid.next = now.step == Step::WriteEq;
         self.eq.next = EqWrite {
             eqn,
-            cfg: EqCfg { valid: is_create_eq, base: new_eq.base_iova, log2: new_eq.log2_size.get_bits::<4>(0), vector: new_eq.vector.get_bits::<EQ_W>(0) },
+            cfg: EqCfg {
+                valid: is_create_eq,
+                base: new_eq.base_iova,
+                log2: new_eq.log2_size.get_bits::<4>(0),
+                vector: new_eq.vector.get_bits::<EQ_W>(0),
+            },
         };
         if eq_written {
-            self.eqs.d.next = if is_create_eq { eqs | (one << eqn) } else { eqs & !(one << eqn) };
+            self.eqs.d.next = if is_create_eq {
+                eqs | (one << eqn)
+            } else {
+                eqs & !(one << eqn)
+            };
         }
 
         self.mrs.we.next = clearing || mr_write;
-        self.mrs.waddr.next = if clearing { at } else { mr_number.get_bits::<MR_W>(0) };
+        self.mrs.waddr.next = if clearing {
+            at
+        } else {
+            mr_number.get_bits::<MR_W>(0)
+        };
         self.mrs.wdata.next = !clearing && is_create_mr;
         self.mr_valid.next = mr_write;
         self.mr.next = MrWrite {

@@ -3,11 +3,13 @@ use crate::cfg::*;
 use crate::layout::logic_struct;
 use crate::types::QpCfg;
 use rocenic_contract::cmd::{
-    TRANSITIONS, access, attr, create_cq, create_eq, create_mr, create_qp, modify_qp, object, qp_flag, qp_state, query_qp, set_port, transport,
+    TRANSITIONS, access, attr, create_cq, create_eq, create_mr, create_qp, modify_qp, object,
+    qp_flag, qp_state, query_qp, set_port, transport,
 };
 use rocenic_contract::{caps, regs as bar};
 use rocenic_contract::{
-    create_cq_fields, create_eq_fields, create_mr_fields, create_qp_fields, modify_qp_fields, object_fields, query_qp_fields, set_port_fields,
+    create_cq_fields, create_eq_fields, create_mr_fields, create_qp_fields, modify_qp_fields,
+    object_fields, query_qp_fields, set_port_fields,
 };
 use rtl::rtl_fn;
 use rust_hdl_core::prelude::*;
@@ -21,7 +23,8 @@ modify_qp_fields!(logic_struct, modify_qp);
 object_fields!(logic_struct, object);
 query_qp_fields!(logic_struct, query_qp);
 
-const ALL_RIGHTS: u64 = access::LOCAL_WRITE | access::REMOTE_WRITE | access::REMOTE_READ | access::REMOTE_ATOMIC;
+const ALL_RIGHTS: u64 =
+    access::LOCAL_WRITE | access::REMOTE_WRITE | access::REMOTE_READ | access::REMOTE_ATOMIC;
 const REMOTE_RIGHTS: u64 = ALL_RIGHTS & !access::LOCAL_WRITE;
 /// The first bit on the wire of a MAC address taken as a number: set for groups (IEEE 802.3, 3.2.3).
 const GROUP_BIT: usize = 40;
@@ -63,27 +66,39 @@ pub struct ModifyCheck {
 
 #[rtl_fn]
 pub fn modify_check(m: ModifyQp, old: QpCfg) -> ModifyCheck {
-    let any_time = m.new_state == bits::<8>(qp_state::RESET) || m.new_state == bits::<8>(qp_state::ERROR);
+    let any_time =
+        m.new_state == bits::<8>(qp_state::RESET) || m.new_state == bits::<8>(qp_state::ERROR);
     let mut legal = any_time;
     let mut given = any_time && m.attr_mask == bits::<32>(attr::STATE);
     for i in 0..TRANSITIONS.len() {
         let from = bits::<3>(TRANSITIONS[i].from as u64);
         let to = bits::<8>(TRANSITIONS[i].to as u64);
         let required = bits::<32>(TRANSITIONS[i].required_rc);
-        let other = bits::<32>(0xffff_ffff & !(TRANSITIONS[i].required_rc | TRANSITIONS[i].optional | attr::STATE));
+        let other = bits::<32>(
+            0xffff_ffff & !(TRANSITIONS[i].required_rc | TRANSITIONS[i].optional | attr::STATE),
+        );
         let this = old.state == from && m.new_state == to;
         legal = legal || this;
-        given = given || (this && (m.attr_mask & required) == required && (m.attr_mask & other) == 0);
+        given =
+            given || (this && (m.attr_mask & required) == required && (m.attr_mask & other) == 0);
     }
     let mask = m.attr_mask;
     let state = mask.get_bit(attr::bit::STATE);
-    let pmtu = !mask.get_bit(attr::bit::PMTU) || (m.pmtu >= bits::<8>(caps::pmtu::MTU_256) && m.pmtu <= bits::<8>(caps::pmtu::MTU_4096));
-    let path = !mask.get_bit(attr::bit::PATH) || (m.dst_ip.get_bits::<96>(32) == bits::<96>(MAPPED) && m.tos.get_bits::<2>(0) == 0);
-    let times = (!mask.get_bit(attr::bit::TIMEOUT) || m.timeout < 32) && (!mask.get_bit(attr::bit::MIN_RNR_TIMER) || m.min_rnr_timer < 32);
-    let retries = (!mask.get_bit(attr::bit::RETRY_CNT) || m.retry_cnt < 8) && (!mask.get_bit(attr::bit::RNR_RETRY) || m.rnr_retry < 8);
-    let rights = !mask.get_bit(attr::bit::ACCESS) || (m.access & bits::<8>(0xff & !REMOTE_RIGHTS)) == 0;
+    let pmtu = !mask.get_bit(attr::bit::PMTU)
+        || (m.pmtu >= bits::<8>(caps::pmtu::MTU_256) && m.pmtu <= bits::<8>(caps::pmtu::MTU_4096));
+    let path = !mask.get_bit(attr::bit::PATH)
+        || (m.dst_ip.get_bits::<96>(32) == bits::<96>(MAPPED) && m.tos.get_bits::<2>(0) == 0);
+    let times = (!mask.get_bit(attr::bit::TIMEOUT) || m.timeout < 32)
+        && (!mask.get_bit(attr::bit::MIN_RNR_TIMER) || m.min_rnr_timer < 32);
+    let retries = (!mask.get_bit(attr::bit::RETRY_CNT) || m.retry_cnt < 8)
+        && (!mask.get_bit(attr::bit::RNR_RETRY) || m.rnr_retry < 8);
+    let rights =
+        !mask.get_bit(attr::bit::ACCESS) || (m.access & bits::<8>(0xff & !REMOTE_RIGHTS)) == 0;
     let dest = !mask.get_bit(attr::bit::DEST_QPN) || m.dest_qpn != 0;
-    ModifyCheck { state_ok: state && legal, param_ok: given && pmtu && path && times && retries && rights && dest && m.reserved == 0 }
+    ModifyCheck {
+        state_ok: state && legal,
+        param_ok: given && pmtu && path && times && retries && rights && dest && m.reserved == 0,
+    }
 }
 
 /// The configuration after a MODIFY_QP.
@@ -93,21 +108,65 @@ pub fn merge(m: ModifyQp, old: QpCfg) -> QpCfg {
     let path = mask.get_bit(attr::bit::PATH);
     QpCfg {
         state: m.new_state.get_bits::<3>(0),
-        access: if mask.get_bit(attr::bit::ACCESS) { m.access.get_bits::<4>(0) } else { old.access },
-        pkey: if mask.get_bit(attr::bit::PKEY) { m.pkey } else { old.pkey },
+        access: if mask.get_bit(attr::bit::ACCESS) {
+            m.access.get_bits::<4>(0)
+        } else {
+            old.access
+        },
+        pkey: if mask.get_bit(attr::bit::PKEY) {
+            m.pkey
+        } else {
+            old.pkey
+        },
         dmac: if path { m.dst_mac } else { old.dmac },
-        dip: if path { m.dst_ip.get_bits::<32>(0) } else { old.dip },
+        dip: if path {
+            m.dst_ip.get_bits::<32>(0)
+        } else {
+            old.dip
+        },
         sport: if path { m.udp_sport } else { old.sport },
         ttl: if path { m.ttl } else { old.ttl },
         tos: if path { m.tos } else { old.tos },
-        pmtu: if mask.get_bit(attr::bit::PMTU) { m.pmtu.get_bits::<3>(0) } else { old.pmtu },
-        timeout: if mask.get_bit(attr::bit::TIMEOUT) { m.timeout.get_bits::<5>(0) } else { old.timeout },
-        retry_cnt: if mask.get_bit(attr::bit::RETRY_CNT) { m.retry_cnt.get_bits::<3>(0) } else { old.retry_cnt },
-        rnr_retry: if mask.get_bit(attr::bit::RNR_RETRY) { m.rnr_retry.get_bits::<3>(0) } else { old.rnr_retry },
-        rq_psn: if mask.get_bit(attr::bit::RQ_PSN) { m.rq_psn } else { old.rq_psn },
-        sq_psn: if mask.get_bit(attr::bit::SQ_PSN) { m.sq_psn } else { old.sq_psn },
-        min_rnr_timer: if mask.get_bit(attr::bit::MIN_RNR_TIMER) { m.min_rnr_timer.get_bits::<5>(0) } else { old.min_rnr_timer },
-        dest_qpn: if mask.get_bit(attr::bit::DEST_QPN) { m.dest_qpn } else { old.dest_qpn },
+        pmtu: if mask.get_bit(attr::bit::PMTU) {
+            m.pmtu.get_bits::<3>(0)
+        } else {
+            old.pmtu
+        },
+        timeout: if mask.get_bit(attr::bit::TIMEOUT) {
+            m.timeout.get_bits::<5>(0)
+        } else {
+            old.timeout
+        },
+        retry_cnt: if mask.get_bit(attr::bit::RETRY_CNT) {
+            m.retry_cnt.get_bits::<3>(0)
+        } else {
+            old.retry_cnt
+        },
+        rnr_retry: if mask.get_bit(attr::bit::RNR_RETRY) {
+            m.rnr_retry.get_bits::<3>(0)
+        } else {
+            old.rnr_retry
+        },
+        rq_psn: if mask.get_bit(attr::bit::RQ_PSN) {
+            m.rq_psn
+        } else {
+            old.rq_psn
+        },
+        sq_psn: if mask.get_bit(attr::bit::SQ_PSN) {
+            m.sq_psn
+        } else {
+            old.sq_psn
+        },
+        min_rnr_timer: if mask.get_bit(attr::bit::MIN_RNR_TIMER) {
+            m.min_rnr_timer.get_bits::<5>(0)
+        } else {
+            old.min_rnr_timer
+        },
+        dest_qpn: if mask.get_bit(attr::bit::DEST_QPN) {
+            m.dest_qpn
+        } else {
+            old.dest_qpn
+        },
         ..old
     }
 }
@@ -156,6 +215,7 @@ pub fn transport_ok(t: Bits<8>) -> bool {
 pub fn port_ok(p: SetPort) -> bool {
     let unicast = !p.mac.get_bit(GROUP_BIT) && p.mac != 0;
     let ip = p.ipv4 != 0 && p.ipv4.get_bits::<4>(28) < 14;
-    let pmtu = p.pmtu >= bits::<8>(caps::pmtu::MTU_256) && p.pmtu <= bits::<8>(caps::pmtu::MTU_4096);
+    let pmtu =
+        p.pmtu >= bits::<8>(caps::pmtu::MTU_256) && p.pmtu <= bits::<8>(caps::pmtu::MTU_4096);
     unicast && ip && pmtu && p.reserved0 == 0 && p.reserved1 == 0
 }

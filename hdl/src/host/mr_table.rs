@@ -56,7 +56,7 @@ pub struct MrPort {
     pub rsp: Signal<Out, MrRsp>,
     pub write_valid: Signal<In, Bit>,
     pub write: Signal<In, MrWrite>,
-    table: Sdpram<MrEntry, MR_W>,
+    entries: Sdpram<MrEntry, MR_W>,
     req_q: Reg<MrReq>,
     distance: Reg<Distance>,
     answer: Reg<MrRsp>,
@@ -68,18 +68,18 @@ impl Logic for MrPort {
     #[rtl]
     fn update(&mut self) {
         regs!(self, clock, req_q, distance, answer, v1, v2, v3);
-        clocks!(self, clock, table);
+        clocks!(self, clock, entries);
         let write = self.write.val();
-        self.table.we.next = self.write_valid.val();
-        self.table.waddr.next = write.index;
-        self.table.wdata.next = write.entry;
-        self.table.raddr.next = self.req.val().key.get_bits::<MR_W>(8);
+        self.entries.we.next = self.write_valid.val();
+        self.entries.waddr.next = write.index;
+        self.entries.wdata.next = write.entry;
+        self.entries.raddr.next = self.req.val().key.get_bits::<MR_W>(8);
 
         self.req_q.d.next = self.req.val();
         self.v1.d.next = self.req_valid.val();
 
         let q = self.req_q.q.val();
-        let e = self.table.rdata.val();
+        let e = self.entries.rdata.val();
         let index_ok = q.key.get_bits::<{ 24 - MR_W }>(8 + MR_W) == 0;
         let key_ok = e.valid && index_ok && e.variant == q.key.get_bits::<8>(0);
         self.distance.d.next = Distance {

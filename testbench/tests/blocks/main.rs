@@ -1,6 +1,5 @@
 //! One module a block of the RTL, of the same name.
 mod beats;
-mod cmd;
 mod fifo;
 mod icrc_insert;
 mod ram;
