@@ -8,7 +8,7 @@
 //! | `rd` | in: which bytes of which frame to read; frees the frame |
 //! | `b` | out: the beats (see `pktbuf_read`) |
 //! | `frame_valid`, `good_valid` | pulses: a frame came to its end; it stands in the buffer |
-//! | `drop_valid`, `drop_reason` | pulse: it was dropped, number of the counter |
+//! | `drop` | pulse: it was dropped; number of the counter that says why |
 //!
 //! A frame that finds no free cell is lost as a whole and its cells go back; other frames are not touched. Free cells
 //! for a bad frame go before those of a frame that was read. `pkt` holds as many frames as there are cells, so it
@@ -78,7 +78,7 @@ pub struct Pktbuf {
     pub frame_valid: Signal<Out, Bit>,
     pub good_valid: Signal<Out, Bit>,
     pub drop_valid: Signal<Out, Bit>,
-    pub drop_reason: Signal<Out, Bits<COUNTER_W>>,
+    pub drop: Signal<Out, Bits<COUNTER_W>>,
     beats: Sdpram<Bits<512>, PKT_ADDR_W>,
     chains: Sdpram<CellChain, CELL_W>,
     list: CellList,
@@ -160,7 +160,7 @@ impl Logic for Pktbuf {
         };
         self.good_valid.next = self.report.q.val().good;
         self.drop_valid.next = self.report.q.val().bad;
-        self.drop_reason.next = self.report.q.val().reason;
+        self.drop.next = self.report.q.val().reason;
         self.frame_valid.next = self.report.q.val().good || self.report.q.val().bad;
 
         // free

@@ -2,4 +2,5 @@
 mod beats;
 mod fifo;
 mod icrc_insert;
+mod pktbuf;
 mod ram;
