@@ -102,6 +102,8 @@ counters! {
     RX_DROP_OVERFLOW RxDropOverflow;
     /// Dropped: MAC signalled an error in the frame.
     RX_DROP_MAC_ERROR RxDropMacError;
+    /// Dropped: the port is not enabled.
+    RX_DROP_DISABLED RxDropDisabled;
     /// Dropped: ACK, NAK or response with a PSN that is not outstanding, or a repeated one.
     RX_DROP_STALE_RESPONSE RxDropStaleResponse;
     /// Requests ahead of the expected PSN after the one NAK that is allowed.

@@ -246,6 +246,8 @@ pub struct RxPkt {
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct RxVerdict {
     pub good: Bit,
+    /// The check that failed comes before the ICRC's in the order of checks.
+    pub early: Bit,
     /// When not good: number of the `contract` counter that says why.
     pub reason: Bits<COUNTER_W>,
     pub hdr: RxHdr,

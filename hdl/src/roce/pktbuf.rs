@@ -30,6 +30,7 @@ const PENDING_W: usize = 5;
 const PENDING_COUNT_W: usize = PENDING_W + 1;
 
 const OVERFLOW: u64 = Counter::RxDropOverflow as u64;
+const MAC_ERROR: u64 = Counter::RxDropMacError as u64;
 
 /// The frame that comes in.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -156,7 +157,12 @@ impl Logic for Pktbuf {
         self.report.d.next = FrameReport {
             good: good,
             bad: bad,
-            reason: if v.good { OVERFLOW.into() } else { v.reason },
+            // in the order of checks only the MAC's error stands before
+            reason: if e.lost && (v.good || v.reason != MAC_ERROR) {
+                OVERFLOW.into()
+            } else {
+                v.reason
+            },
         };
         self.good_valid.next = self.report.q.val().good;
         self.drop_valid.next = self.report.q.val().bad;

@@ -31,8 +31,7 @@ pub const fn ext_place(field: Field, base: usize) -> usize {
 }
 /// Place of the extension headers in the window.
 pub const EXT_PLACE: usize = WINDOW_BITS - 8 * (BTH + bth::BYTES) - EXT_BITS;
-/// The 16-bit words of the IPv4 header.
-pub const IP_WORDS: usize = v4::BYTES / 2;
+/// Place in the window of the 16-bit word `i` of the IPv4 header.
 pub const fn ip_word(i: usize) -> usize {
     WINDOW_BITS - 8 * L3 - 16 * (i + 1)
 }
@@ -40,7 +39,9 @@ pub const fn ip_word(i: usize) -> usize {
 /// One bit an opcode.
 fn table(holds: impl Fn(&OpcodeInfo) -> bool) -> Bits<256> {
     let all = opcode::LIST.iter().filter(|o| holds(o));
-    all.fold(Bits::default(), |t, o| t.replace_bit(usize::from(o.code), true))
+    all.fold(Bits::default(), |t, o| {
+        t.replace_bit(usize::from(o.code), true)
+    })
 }
 fn defined() -> Bits<256> {
     table(|_| true)
@@ -87,7 +88,8 @@ pub fn opcode_bits(op: Bits<8>) -> OpcodeBits {
     }
     let mut imm_at = bits::<3>(0);
     for k in 0..3 {
-        let here = lookup(stands(header::IMM, IMM_PLACES[k]), op) || lookup(stands(header::IETH, IMM_PLACES[k]), op);
+        let here = lookup(stands(header::IMM, IMM_PLACES[k]), op)
+            || lookup(stands(header::IETH, IMM_PLACES[k]), op);
         imm_at = imm_at.replace_bit(k, here);
     }
     OpcodeBits {
@@ -128,23 +130,39 @@ pub fn bth_fields(w: Bits<WINDOW_BITS>) -> RxHdr {
 /// The extension headers, by opcode; a header that the opcode has not is zero.
 #[rtl_fn]
 pub fn ext_fields(h: RxHdr, x: Bits<EXT_BITS>, op: OpcodeBits) -> RxHdr {
-    let mut imm = bits::<32>(0);
+    let mut word = bits::<32>(0);
     for k in 0..3 {
         if op.imm.get_bit(k) {
-            imm = x.get_bits::<{ imm::DATA.width }>(ext_place(imm::DATA, IMM_PLACES[k]));
+            word = x.get_bits::<{ imm::DATA.width }>(ext_place(imm::DATA, IMM_PLACES[k]));
         }
     }
     RxHdr {
-        va: if op.reth { x.get_bits::<{ reth::VA.width }>(ext_place(reth::VA, 0)) } else { 0.into() },
-        rkey: if op.reth { x.get_bits::<{ reth::RKEY.width }>(ext_place(reth::RKEY, 0)) } else { 0.into() },
-        dma_len: if op.reth { x.get_bits::<{ reth::LENGTH.width }>(ext_place(reth::LENGTH, 0)) } else { 0.into() },
-        imm: imm,
+        va: if op.reth {
+            x.get_bits::<{ reth::VA.width }>(ext_place(reth::VA, 0))
+        } else {
+            0.into()
+        },
+        rkey: if op.reth {
+            x.get_bits::<{ reth::RKEY.width }>(ext_place(reth::RKEY, 0))
+        } else {
+            0.into()
+        },
+        dma_len: if op.reth {
+            x.get_bits::<{ reth::LENGTH.width }>(ext_place(reth::LENGTH, 0))
+        } else {
+            0.into()
+        },
+        imm: word,
         syndrome: if op.aeth {
             x.get_bits::<{ aeth::whole::SYNDROME.width }>(ext_place(aeth::whole::SYNDROME, 0))
         } else {
             0.into()
         },
-        msn: if op.aeth { x.get_bits::<{ aeth::MSN.width }>(ext_place(aeth::MSN, 0)) } else { 0.into() },
+        msn: if op.aeth {
+            x.get_bits::<{ aeth::MSN.width }>(ext_place(aeth::MSN, 0))
+        } else {
+            0.into()
+        },
         ..h
     }
 }

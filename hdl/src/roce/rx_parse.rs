@@ -29,7 +29,7 @@ const MULTICAST: u64 = 0xe;
 /// What the 16-bit words of a right IP header add up to.
 const RIGHT_SUM: u64 = 0xffff;
 /// Beats counted before the count stands still: more than any IP length.
-const MAX_BEATS: u64 = (1 << 11) - 1;
+const MAX_BEATS: u64 = (1 << 11) - 2;
 
 /// The first beats of the frame that comes in.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -115,7 +115,7 @@ struct Judged {
     need: Bits<17>,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct Out {
+struct Verdict {
     valid: Bit,
     v: RxVerdict,
 }
@@ -126,7 +126,8 @@ const fn number(c: Counter) -> u64 {
 /// IP word `2 * pair` plus the next one.
 #[rtl_fn]
 fn pair_sum(w: Bits<WINDOW_BITS>, pair: usize) -> Bits<17> {
-    bit_cast::<17, 16>(w.get_bits::<16>(ip_word(2 * pair))) + bit_cast::<17, 16>(w.get_bits::<16>(ip_word(2 * pair + 1)))
+    bit_cast::<17, 16>(w.get_bits::<16>(ip_word(2 * pair)))
+        + bit_cast::<17, 16>(w.get_bits::<16>(ip_word(2 * pair + 1)))
 }
 
 #[rtl_fn]
@@ -134,19 +135,24 @@ fn cut(w: Bits<WINDOW_BITS>, port: PortCfg, valid: Bit) -> Cut {
     let h = bth_fields(w);
     let l4_ok = w.get_bits::<{ v4::PROTOCOL.width }>(place(v4::PROTOCOL, L3)) == ip::PROTOCOL_UDP
         && w.get_bits::<{ udp::DPORT.width }>(place(udp::DPORT, L4)) == udp::ROCE_PORT;
-    let nobody = h.sip == port.ipv4 || h.sip == 0 || !h.sip == 0 || h.sip.get_bits::<4>(28) == MULTICAST;
+    let nobody =
+        h.sip == port.ipv4 || h.sip == 0 || !h.sip == 0 || h.sip.get_bits::<4>(28) == MULTICAST;
     Cut {
         valid: valid,
         failed: Failed {
             disabled: !port.enable,
-            ethertype: w.get_bits::<{ eth::ETHERTYPE.width }>(place(eth::ETHERTYPE, 0)) != ethertype::IPV4,
-            version: w.get_bits::<{ v4::VERSION.width }>(place(v4::VERSION, L3)) != v4::VERSION_VALUE,
+            ethertype: w.get_bits::<{ eth::ETHERTYPE.width }>(place(eth::ETHERTYPE, 0))
+                != ethertype::IPV4,
+            version: w.get_bits::<{ v4::VERSION.width }>(place(v4::VERSION, L3))
+                != v4::VERSION_VALUE,
             ihl: w.get_bits::<{ v4::IHL.width }>(place(v4::IHL, L3)) != v4::IHL_VALUE,
             csum: false,
-            fragment: w.get_bit(place(v4::MF, L3)) || w.get_bits::<{ v4::FRAGMENT.width }>(place(v4::FRAGMENT, L3)) != 0,
+            fragment: w.get_bit(place(v4::MF, L3))
+                || w.get_bits::<{ v4::FRAGMENT.width }>(place(v4::FRAGMENT, L3)) != 0,
             not_roce: !l4_ok,
             length: false,
-            bth_version: w.get_bits::<{ bth::VERSION.width }>(place(bth::VERSION, BTH)) != bth::VERSION_VALUE,
+            bth_version: w.get_bits::<{ bth::VERSION.width }>(place(bth::VERSION, BTH))
+                != bth::VERSION_VALUE,
             opcode: false,
             dst_mac: w.get_bits::<{ eth::DST.width }>(place(eth::DST, 0)) != port.mac,
             dst_ip: h.dip != port.ipv4,
@@ -171,7 +177,11 @@ fn look(c: Cut) -> Looked {
     let udp_len = c.ip_len - v4::BYTES as u64;
     Looked {
         valid: c.valid,
-        failed: Failed { opcode: !op.defined, length: c.udp_len != udp_len, ..c.failed },
+        failed: Failed {
+            opcode: !op.defined,
+            length: c.udp_len != udp_len,
+            ..c.failed
+        },
         hdr: c.hdr,
         ext: c.ext,
         op: op,
@@ -187,7 +197,11 @@ fn look(c: Cut) -> Looked {
 #[rtl_fn]
 fn measure(l: Looked) -> Measured {
     // header lengths are multiples of 4, so the pad goes into their low bits; an undefined opcode has the BTH alone
-    let headers = if l.op.defined { l.op.header_bytes } else { bits::<7>(bth::BYTES as u64) };
+    let headers = if l.op.defined {
+        l.op.header_bytes
+    } else {
+        bits::<7>(bth::BYTES as u64)
+    };
     let pad = if l.op.defined { l.hdr.pad } else { 0.into() };
     let payload = l.rest - bit_cast::<17, 7>(headers | bit_cast::<7, 2>(pad));
     let short = l.rest.get_bit(16) || payload.get_bit(16);
@@ -195,7 +209,8 @@ fn measure(l: Looked) -> Measured {
     let long = payload > MAX_PAYLOAD;
     let extra = l.op.no_payload && payload != 0;
     // one's complement: carries come back in at the bottom
-    let sum = bit_cast::<17, 16>(l.sum.get_bits::<16>(0)) + bit_cast::<17, 4>(l.sum.get_bits::<4>(16));
+    let sum =
+        bit_cast::<17, 16>(l.sum.get_bits::<16>(0)) + bit_cast::<17, 4>(l.sum.get_bits::<4>(16));
     Measured {
         valid: l.valid,
         failed: Failed {
@@ -292,12 +307,14 @@ pub struct RxParse {
     measured: Reg<Measured>,
     judged: Reg<Judged>,
     end: [Reg<FrameEnd>; 5],
-    out: Reg<Out>,
+    out: Reg<Verdict>,
 }
 impl Logic for RxParse {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, beats, window, cut, looked, measured, judged, out);
+        regs!(
+            self, clock, beats, window, cut, looked, measured, judged, out
+        );
         let b = self.rx.val();
         let n = self.beats.q.val();
         if self.rx_valid.val() {
@@ -318,7 +335,8 @@ impl Logic for RxParse {
         self.window.d.next.valid = self.rx_valid.val() && (n == 1 || n == 0 && b.last);
 
         let w = self.window.q.val();
-        self.reverse.x.next = bit_cast::<WINDOW_BITS, 512>(w.second) << 512 | bit_cast::<WINDOW_BITS, 512>(w.first);
+        self.reverse.x.next =
+            bit_cast::<WINDOW_BITS, 512>(w.second) << 512 | bit_cast::<WINDOW_BITS, 512>(w.first);
         self.cut.d.next = cut(self.reverse.y.val(), self.port.val(), w.valid);
         self.looked.d.next = look(self.cut.q.val());
         self.measured.d.next = measure(self.looked.q.val());
@@ -340,7 +358,10 @@ impl Logic for RxParse {
             bytes: (bit_cast::<17, 11>(n) << 6) + bit_cast::<17, 7>(b.bytes),
         };
         let e = self.end[4].q.val();
-        self.out.d.next = Out { valid: e.valid, v: conclude(self.judged.q.val(), e) };
+        self.out.d.next = Verdict {
+            valid: e.valid,
+            v: conclude(self.judged.q.val(), e),
+        };
         self.v_valid.next = self.out.q.val().valid;
         self.v.next = self.out.q.val().v;
         if self.reset.val() {

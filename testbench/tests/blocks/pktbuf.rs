@@ -205,7 +205,7 @@ fn overflow_drops_whole_frames_and_touches_no_other() {
     let mut r = t.dut.random("frames");
     for round in 0..3 {
         let mut sent = vec![];
-        for _ in 0..120 {
+        for _ in 0..250 {
             let len = r.within(60, 4200) as usize;
             let bytes = r.bytes(len);
             sent.push(t.frame(bytes, Ok(())));
@@ -241,20 +241,22 @@ fn overflow_drops_whole_frames_and_touches_no_other() {
 }
 
 #[test]
-fn a_frame_that_is_bad_and_found_no_cell_counts_under_its_own_reason() {
+fn a_frame_without_a_cell_counts_as_overflow_unless_the_mac_had_an_error() {
     let mut t = Bench::new();
     for _ in 0..USABLE {
         t.frame(vec![1; 64], Ok(()));
     }
     t.frame(vec![2; 64], Err(Counter::RxDropIpCsum));
     t.frame(vec![3; 640], Ok(()));
+    t.frame(vec![4; 640], Err(Counter::RxDropMacError));
     t.dut.steps(2 * USABLE as u64);
-    t.dut
-        .run(t.drops.recv())
-        .expect(&(Counter::RxDropIpCsum as u64).into());
-    t.dut
-        .run(t.drops.recv())
-        .expect(&(Counter::RxDropOverflow as u64).into());
+    for reason in [
+        Counter::RxDropOverflow,
+        Counter::RxDropOverflow,
+        Counter::RxDropMacError,
+    ] {
+        t.dut.run(t.drops.recv()).expect(&(reason as u64).into());
+    }
     assert_eq!(t.pkt.len(), USABLE);
 }
 
