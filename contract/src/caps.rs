@@ -97,3 +97,7 @@ pub const BEAT_BITS: usize = 8 * BEAT_BYTES;
 pub const DEFAULT_PKEY: u16 = 0xffff;
 /// First queue pair number software may use: 0 and 1 are the management queue pairs.
 pub const FIRST_QPN: u32 = 2;
+/// Largest ACK timeout code.
+pub const MAX_TIMEOUT: u8 = 31;
+/// Largest retry count; as RNR retry count it means "without end".
+pub const MAX_RETRY: u8 = 7;
