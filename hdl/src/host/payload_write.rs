@@ -3,7 +3,7 @@
 //! | port | what |
 //! |---|---|
 //! | `cmd` | what to move, in order |
-//! | `rd` | the same command to the packet buffer, which frees the cells behind it; with length 0 it only frees |
+//! | `rd` | to the packet buffer: give these bytes and free the frame; with length 0 only free it |
 //! | `d` | beats of the frame, from the one that holds the first payload byte; `last` on or behind the one with the last |
 //! | `aw`, `w`, `b` | bursts for `axi_write`, split at 4 KiB; the ID is the tag |
 //! | `done` | one for each `cmd`, in order, when all its bytes are written (at its turn when it has none) |
@@ -17,7 +17,7 @@
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg};
 use crate::stream::{Realign, RealignCmd};
-use crate::types::{AxiAddr, AxiB, AxiW, Beat, WriteCmd, WriteDone};
+use crate::types::{AxiAddr, AxiB, AxiW, Beat, PktRead, WriteCmd, WriteDone};
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
@@ -38,7 +38,7 @@ struct Held {
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct RdReg {
     valid: Bit,
-    cmd: WriteCmd,
+    rd: PktRead,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct AwReg {
@@ -88,7 +88,7 @@ pub struct PayloadWrite {
     pub cmd: Signal<In, WriteCmd>,
     pub rd_valid: Signal<Out, Bit>,
     pub rd_ready: Signal<In, Bit>,
-    pub rd: Signal<Out, WriteCmd>,
+    pub rd: Signal<Out, PktRead>,
     pub d_valid: Signal<In, Bit>,
     pub d_ready: Signal<Out, Bit>,
     pub d: Signal<In, Beat>,
@@ -182,7 +182,14 @@ impl Logic for PayloadWrite {
             self.ask.d.next.valid = false;
         }
         if first {
-            self.ask.d.next = RdReg { valid: true, cmd };
+            self.ask.d.next = RdReg {
+                valid: true,
+                rd: PktRead {
+                    head: cmd.head,
+                    payload_at: cmd.payload_at,
+                    len: cmd.len,
+                },
+            };
         }
         if addr.valid && self.aw_ready.val() {
             self.addr.d.next.valid = false;
@@ -313,7 +320,7 @@ impl Logic for PayloadWrite {
         self.drain_ack.next = draining && self.drain_req.val() && !older.any();
 
         self.rd_valid.next = ask.valid;
-        self.rd.next = ask.cmd;
+        self.rd.next = ask.rd;
         self.aw_valid.next = addr.valid;
         self.aw.next = addr.aw;
         self.w_valid.next = data.valid;

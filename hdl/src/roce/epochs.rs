@@ -8,7 +8,7 @@
 //!
 //! Latency: 1 cycle. Throughput: one look-up and one change a cycle. Never: a stale answer; read again while you wait.
 use crate::cfg::*;
-use crate::prim::{Reg, Sdpram};
+use crate::prim::{Clear, Reg, Sdpram};
 use crate::types::EpochSet;
 use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
@@ -32,22 +32,25 @@ pub struct Epochs {
     ram: Sdpram<Bits<EPOCH_W>, QP_W>,
     asked: Reg<Bits<QP_W>>,
     late: Reg<Late>,
-    /// Next entry to clear.
-    clear: Reg<Bits<QP_W>>,
-    cleared: Reg<Bit>,
+    clear: Clear<QP_W>,
 }
 impl Logic for Epochs {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, asked, late, clear, cleared);
-        clocks!(self, clock, ram);
-        let cleared = self.cleared.q.val();
+        regs!(self, clock, asked, late);
+        clocks!(self, clock, ram, clear);
+        self.clear.reset.next = self.reset.val();
+        let clearing = self.clear.busy.val();
         let put = self.put.val();
         let late = self.late.q.val();
         self.ram.raddr.next = self.qpn.val();
-        self.ram.we.next = !cleared || self.put_valid.val();
-        self.ram.waddr.next = if cleared { put.qpn } else { self.clear.q.val() };
-        self.ram.wdata.next = if cleared { put.epoch } else { 0.into() };
+        self.ram.we.next = clearing || self.put_valid.val();
+        self.ram.waddr.next = if clearing {
+            self.clear.addr.val()
+        } else {
+            put.qpn
+        };
+        self.ram.wdata.next = if clearing { 0.into() } else { put.epoch };
         self.asked.d.next = self.qpn.val();
         self.late.d.next = Late {
             valid: self.put_valid.val(),
@@ -59,15 +62,9 @@ impl Logic for Epochs {
         } else {
             self.ram.rdata.val()
         };
-        self.ready.next = cleared;
-        if !cleared {
-            self.clear.d.next = self.clear.q.val() + 1;
-            self.cleared.d.next = self.clear.q.val() == (1 << QP_W) - 1;
-        }
+        self.ready.next = !clearing;
         if self.reset.val() {
             self.late.d.next.valid = false;
-            self.clear.d.next = 0.into();
-            self.cleared.d.next = false;
         }
     }
 }

@@ -1,6 +1,11 @@
 //! One module a block of the RTL, of the same name.
+mod axi_read;
+mod axi_write;
 mod beats;
+mod dma;
 mod fifo;
 mod icrc_insert;
 mod pktbuf;
+mod payload_read;
+mod payload_write;
 mod ram;
