@@ -52,7 +52,7 @@ pub struct ReadTags {
     pub drain_req: Signal<In, Bit>,
     pub drain_ack: Signal<Out, Bit>,
     base: Sdpram<Bits<ROB_W>, RTAG_W>,
-    next: Sdpram<Bits<ROB_W>, RTAG_W>,
+    follow: Sdpram<Bits<ROB_W>, RTAG_W>,
     landing: Reg<Landing>,
     before: Reg<Before>,
     /// One bit a tag: a beat came, all came, one was bad, colour.
@@ -72,7 +72,7 @@ impl Logic for ReadTags {
         regs!(
             self, clock, landing, before, started, done, bad, colours, colour, out0, out1, draining
         );
-        clocks!(self, clock, base, next);
+        clocks!(self, clock, base, follow);
         assert!(RTAG_W == 6);
         let one: Bits<TAGS> = 1.into();
         let none: Bits<TAGS> = 0.into();
@@ -92,7 +92,7 @@ impl Logic for ReadTags {
             beat: self.beat.val(),
         };
         self.base.raddr.next = self.beat.val().tag;
-        self.next.raddr.next = self.beat.val().tag;
+        self.follow.raddr.next = self.beat.val().tag;
 
         // second stage: the beat's place; the beat just before may have moved it
         let beat = self.landing.q.val().beat;
@@ -101,16 +101,16 @@ impl Logic for ReadTags {
         let at = if before.valid && before.tag == beat.tag {
             before.behind
         } else if self.started.q.val().get_bit(beat.tag.index()) {
-            self.next.rdata.val()
+            self.follow.rdata.val()
         } else {
             self.base.rdata.val()
         };
         self.put_valid.next = valid;
         self.put_at.next = at;
         self.put_data.next = beat.data;
-        self.next.we.next = valid;
-        self.next.waddr.next = beat.tag;
-        self.next.wdata.next = at + 1;
+        self.follow.we.next = valid;
+        self.follow.waddr.next = beat.tag;
+        self.follow.wdata.next = at + 1;
         self.before.d.next = Before {
             valid: valid && !beat.last,
             tag: beat.tag,
