@@ -15,7 +15,7 @@
 //! `tx` comes up to two packets before the beats on `p`, so that a header can be made meanwhile.
 //!
 //! Latency: inline or empty packet `cmd` to `tx` 4 cycles; last `beat` to `tx` 3 cycles; `cmd` to `req` 2 cycles.
-//! Throughput: a beat a cycle, a packet every 2 cycles; 64 reads, 32 KiB and 128 packets under way.
+//! Throughput: a beat a cycle, a packet every 2 cycles; 64 reads, 64 KiB and 128 packets under way.
 //! Never: back-pressure on `beat`; a frame whose payload is not whole.
 use super::read_tags::ReadTags;
 use super::reorder::{BeatJob, Reorder};
@@ -31,6 +31,8 @@ use rust_hdl_core::prelude::*;
 const SLOT_W: usize = RTAG_W + 1;
 /// Pointers into the slots, with a wrap bit.
 const SLOT_P: usize = SLOT_W + 1;
+/// Allotted beats, and the largest packet more.
+const USED_W: usize = ROB_W + 1;
 const ROB_BEATS: u64 = 1 << ROB_W;
 
 /// A command with its beats counted.
@@ -135,7 +137,7 @@ pub struct PayloadRead {
     tags_out: Reg<Bits<7>>,
     /// Reorder buffer: next place to allot, and how many are allotted.
     place: Reg<Bits<ROB_W>>,
-    used: Reg<Bits<10>>,
+    used: Reg<Bits<USED_W>>,
     /// The head packet failed, and its epoch has been looked up.
     looked: Reg<Bit>,
 }
@@ -166,7 +168,7 @@ impl Logic for PayloadRead {
         let stale = self.at_issue.now.val() != held_q.cmd.pkt.epoch;
         let known = self.at_issue.ready.val();
         let slot_free = tail - head != 1 << SLOT_W;
-        let fits = used + bit_cast::<10, 7>(held_q.beats) <= ROB_BEATS;
+        let fits = used + bit_cast::<USED_W, 7>(held_q.beats) <= ROB_BEATS;
         let can_read = !tags_out.get_bit(RTAG_W) && fits && (!ask.valid || self.req_ready.val());
         let issue = held_q.valid && known && !stale && slot_free && (!held_q.read || can_read);
         let leaves = issue || (held_q.valid && known && stale);
@@ -291,12 +293,12 @@ impl Logic for PayloadRead {
 
         // space and tags come back
         let allotted = if ask_now {
-            bit_cast::<10, 7>(held_q.beats)
+            bit_cast::<USED_W, 7>(held_q.beats)
         } else {
             0.into()
         };
-        let freed: Bits<10> = if swallow {
-            bit_cast::<10, 7>(slot.job.beats)
+        let freed: Bits<USED_W> = if swallow {
+            bit_cast::<USED_W, 7>(slot.job.beats)
         } else if self.reorder.freed.val() {
             1.into()
         } else {
