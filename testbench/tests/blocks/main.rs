@@ -5,7 +5,7 @@ mod beats;
 mod dma;
 mod fifo;
 mod icrc_insert;
-mod pktbuf;
 mod payload_read;
 mod payload_write;
+mod pktbuf;
 mod ram;
