@@ -53,8 +53,8 @@ struct Event {
 /// The RAM's last write, which a read in the same cycle has missed.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Written {
-    valid: Bit,
-    qpn: Bits<QP_W>,
+    /// It was the slot of the event that is now being done.
+    same: Bit,
     slot: Slot,
 }
 
@@ -173,7 +173,7 @@ impl Logic for AckGen {
 
         // do it
         let w = self.written.q.val();
-        let old = if w.valid && w.qpn == e.req.qpn {
+        let old = if w.same {
             w.slot
         } else {
             self.slots.rdata.val()
@@ -195,8 +195,7 @@ impl Logic for AckGen {
         };
         self.slots.wdata.next = if open { slot } else { Slot::default() };
         self.written.d.next = Written {
-            valid: writes,
-            qpn: e.req.qpn,
+            same: writes && req.qpn == e.req.qpn,
             slot,
         };
         self.queue.i_valid.next = e.kind == Kind::Request && !old.queued;
@@ -225,7 +224,7 @@ impl Logic for AckGen {
         self.out.o_ready.next = self.tx_ready.val();
         if self.reset.val() {
             self.event.d.next.kind = Kind::Nothing;
-            self.written.d.next.valid = false;
+            self.written.d.next.same = false;
         }
     }
 }
