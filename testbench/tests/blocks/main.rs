@@ -9,3 +9,4 @@ mod payload_read;
 mod payload_write;
 mod pktbuf;
 mod ram;
+mod transmit;
