@@ -73,6 +73,10 @@ impl<T: Synth> ChannelSource<T> {
     pub fn send(&self, v: &T) {
         self.queue.push(value::pack(v));
     }
+    /// Queues the bits of a value as little-endian words: for many wide values, which RustHDL packs slowly.
+    pub fn send_words(&self, words: Vec<u64>) {
+        self.queue.push(words);
+    }
     /// Values the block has taken.
     pub fn taken(&self) -> u64 {
         *self.taken.borrow()

@@ -1,33 +1,47 @@
 //! Frames and runs of bytes as the beats of an internal stream, and back.
 use rocenic_hdl::types::Beat;
 use rocenic_testbench::Value;
-use rocenic_testbench::bfm::ChannelSink;
+use rocenic_testbench::bfm::{ChannelSink, ChannelSource};
 use rocenic_testbench::vectors::to_hex;
 use rust_hdl_core::prelude::*;
 
 /// Bytes of a beat.
 pub const BEAT: usize = 64;
 
-/// Up to 64 bytes, byte 0 lowest, zeros behind.
-pub fn data(bytes: &[u8]) -> Bits<512> {
-    bytes
-        .chunks(8)
-        .enumerate()
-        .fold(Bits::default(), |d, (k, c)| {
-            let word = c.iter().rev().fold(0, |w, b| w << 8 | u64::from(*b));
-            d | (Bits::<512>::from(word) << (64 * k) as u64)
-        })
+/// A beat as the words of its port; what is behind `bytes` stays zero.
+fn words(bytes: &[u8], count: usize, last: bool) -> Vec<u64> {
+    let mut w = vec![0; BEAT / 8 + 1];
+    for (i, b) in bytes.iter().enumerate() {
+        w[i / 8] |= u64::from(*b) << (i % 8 * 8);
+    }
+    w[BEAT / 8] = count as u64 | u64::from(last) << 7;
+    w
 }
-/// The beats of a frame.
-pub fn beats(frame: &[u8]) -> Vec<Beat> {
-    let n = frame.len().div_ceil(BEAT);
-    let beat = |(k, c): (usize, &[u8])| Beat {
-        data: data(c),
-        bytes: bits(c.len() as u64),
-        last: k + 1 == n,
+/// Queues a frame.
+pub fn send_frame(to: &ChannelSource<Beat>, frame: &[u8]) {
+    send_run(to, frame, frame.len());
+}
+/// Queues a run of `count` bytes; there may be rubbish behind it in the last beat.
+pub fn send_run(to: &ChannelSource<Beat>, run: &[u8], count: usize) {
+    let n = count.div_ceil(BEAT);
+    for (k, c) in run.chunks(BEAT).take(n).enumerate() {
+        to.send_words(words(c, (count - k * BEAT).min(BEAT), k + 1 == n));
+    }
+}
+#[test]
+fn words_of_a_beat_are_laid_out_as_the_struct() {
+    let want = Beat {
+        data: Bits::<512>::from(0x0102_0304_u64) << 480_u64,
+        bytes: bits(63),
+        last: true,
         err: false,
     };
-    frame.chunks(BEAT).enumerate().map(beat).collect()
+    let mut bytes = [0; BEAT];
+    bytes[60..].copy_from_slice(&[4, 3, 2, 1]);
+    assert_eq!(
+        words(&bytes, 63, true),
+        rocenic_testbench::value::pack(&want)
+    );
 }
 /// The valid bytes of a beat.
 pub fn bytes_of(b: &Value<Beat>) -> Vec<u8> {

@@ -1,5 +1,5 @@
 //! `roce::IcrcInsert` and the ICRC core in it.
-use crate::beats::{beats, recv_frame, same};
+use crate::beats::{recv_frame, same, send_frame};
 use rocenic_hdl::roce::IcrcInsert;
 use rocenic_hdl::types::Beat;
 use rocenic_testbench::bfm::Pause;
@@ -21,7 +21,7 @@ fn captured_frames_get_the_icrc_they_had() {
         let all = vectors::load();
         for v in &all {
             let bare = &v.frame[..v.frame.len() - v.icrc.len()];
-            beats(bare).iter().for_each(|b| source.send(b));
+            send_frame(&source, bare);
         }
         dut.run(async {
             for v in &all {
@@ -39,8 +39,7 @@ fn the_first_beat_takes_four_cycles_and_the_others_follow_without_a_gap() {
     let sink = dut.sink::<Beat>("o");
     dut.reset();
     for v in vectors::load() {
-        let bare = beats(&v.frame[..v.frame.len() - v.icrc.len()]);
-        bare.iter().for_each(|b| source.send(b));
+        send_frame(&source, &v.frame[..v.frame.len() - v.icrc.len()]);
         dut.run_until(5, "first beat", |d| {
             d.get("i_valid") & d.get("i_ready") == 1
         });

@@ -1,5 +1,5 @@
 //! `roce::Transmit`: frame builder, arbiter and ICRC insertion against captured frames and scapy.
-use crate::beats::{beats, same};
+use crate::beats::{same, send_run};
 use rocenic_contract::opcode::{self, LIST, OpcodeInfo, Transport, header};
 use rocenic_contract::wire::{ICRC_BYTES, aeth, bth, eth, ieth, imm, ip::v4, reth, udp};
 use rocenic_hdl::cfg::QP_W;
@@ -52,15 +52,29 @@ impl Bench {
             dest_qpn: bits(p.dqpn.into()),
             ..QpCfg::default()
         };
-        self.dut.put("port", &PortCfg { mac: bits(mac(&p.smac)), ipv4: bits(ipv4(&p.sip)), enable: true });
+        self.dut.put(
+            "port",
+            &PortCfg {
+                mac: bits(mac(&p.smac)),
+                ipv4: bits(ipv4(&p.sip)),
+                enable: true,
+            },
+        );
         let taken = self.op.taken();
-        self.op.send(&QpOp { kind: QpOpKind::Create, qpn: bits(qpn), cfg });
+        self.op.send(&QpOp {
+            kind: QpOpKind::Create,
+            qpn: bits(qpn),
+            cfg,
+        });
         let op = &self.op;
         self.dut.run_until(30, "QpOp", |_| op.taken() > taken);
     }
     /// Queues a packet; the payload begins at `offset` of its first beat, with rubbish around it.
     fn send(&mut self, pkt: TxPkt, payload: &[u8], offset: usize) {
-        let tx = TxReady { pkt, offset: bits(offset as u64) };
+        let tx = TxReady {
+            pkt,
+            offset: bits(offset as u64),
+        };
         if payload.is_empty() {
             self.data.send(&tx);
             return;
@@ -70,25 +84,27 @@ impl Bench {
         let bytes = run.len();
         let gap = run.len().next_multiple_of(64) - run.len();
         run.extend(self.random.bytes(gap));
-        let mut all = beats(&run);
-        if let Some(last) = all.last_mut() {
-            last.bytes = bits(((bytes - 1) % 64 + 1) as u64);
-        }
-        all.iter().for_each(|b| self.d.send(b));
+        send_run(&self.d, &run, bytes);
         self.data.send(&tx);
     }
 }
 fn mac(s: &str) -> u64 {
-    s.split(':').fold(0, |a, x| a << 8 | u64::from_str_radix(x, 16).expect("address"))
+    s.split(':').fold(0, |a, x| {
+        a << 8 | u64::from_str_radix(x, 16).expect("address")
+    })
 }
 fn ipv4(s: &str) -> u64 {
-    s.split('.').fold(0, |a, x| a << 8 | x.parse::<u64>().expect("address"))
+    s.split('.')
+        .fold(0, |a, x| a << 8 | x.parse::<u64>().expect("address"))
 }
 fn dotted(b: u32) -> String {
     b.to_be_bytes().map(|x| x.to_string()).join(".")
 }
 fn colons(b: u64) -> String {
-    let all: Vec<String> = b.to_be_bytes()[2..].iter().map(|x| format!("{x:02x}")).collect();
+    let all: Vec<String> = b.to_be_bytes()[2..]
+        .iter()
+        .map(|x| format!("{x:02x}"))
+        .collect();
     all.join(":")
 }
 /// The device builds it: RC or UC, and a `TxPkt` has its fields.
@@ -110,16 +126,26 @@ fn descriptor(b: &[u8], qpn: u64) -> (TxPkt, Vec<u8>) {
         ..TxPkt::default()
     };
     if o.has(header::RETH) {
-        let r = reth::Reth::from_bytes(b[at(header::RETH)..][..reth::BYTES].try_into().expect("RETH"));
+        let r = reth::Reth::from_bytes(
+            b[at(header::RETH)..][..reth::BYTES]
+                .try_into()
+                .expect("RETH"),
+        );
         (t.va, t.rkey, t.dma_len) = (bits(r.va), bits(r.rkey.into()), bits(r.length.into()));
     }
     if o.has(header::AETH) {
-        let a = aeth::whole::AethWhole::from_bytes(b[at(header::AETH)..][..aeth::BYTES].try_into().expect("AETH"));
+        let a = aeth::whole::AethWhole::from_bytes(
+            b[at(header::AETH)..][..aeth::BYTES]
+                .try_into()
+                .expect("AETH"),
+        );
         (t.syndrome, t.msn) = (bits(a.syndrome.into()), bits(a.msn.into()));
     }
     for (bit, n) in [(header::IMM, imm::BYTES), (header::IETH, ieth::BYTES)] {
         if o.has(bit) {
-            let v = b[at(bit)..][..n].iter().fold(0, |a, x| a << 8 | u64::from(*x));
+            let v = b[at(bit)..][..n]
+                .iter()
+                .fold(0, |a, x| a << 8 | u64::from(*x));
             t.imm = bits(v);
         }
     }
@@ -130,7 +156,9 @@ fn descriptor(b: &[u8], qpn: u64) -> (TxPkt, Vec<u8>) {
 
 #[test]
 fn captured_frames_are_built_again_from_their_fields() {
-    let Some(mut scapy) = Scapy::start() else { return };
+    let Some(mut scapy) = Scapy::start() else {
+        return;
+    };
     let mut b = Bench::new(true);
     let mut count = 0;
     for v in vectors::load() {
@@ -142,7 +170,11 @@ fn captured_frames_are_built_again_from_their_fields() {
         count += 1;
         let e = eth::Eth::from_bytes(f[..eth::BYTES].try_into().expect("Ethernet"));
         let i = v4::Ipv4::from_bytes(f[eth::BYTES..][..v4::BYTES].try_into().expect("IPv4"));
-        let u = udp::Udp::from_bytes(f[eth::BYTES + v4::BYTES..][..udp::BYTES].try_into().expect("UDP"));
+        let u = udp::Udp::from_bytes(
+            f[eth::BYTES + v4::BYTES..][..udp::BYTES]
+                .try_into()
+                .expect("UDP"),
+        );
         let inner = &f[BTH_AT..f.len() - ICRC_BYTES];
         let h = bth::Bth::from_bytes(inner[..bth::BYTES].try_into().expect("BTH"));
         // what the device always sends: no congestion marks, identification 0, MigReq 1
@@ -178,7 +210,12 @@ fn captured_frames_are_built_again_from_their_fields() {
         for m in &mut masked {
             let (ip, tr) = (eth::BYTES, BTH_AT);
             m[ip + v4::ECN.byte()] &= 0xfc;
-            for k in [v4::ID.byte(), v4::ID.byte() + 1, v4::CHECKSUM.byte(), v4::CHECKSUM.byte() + 1] {
+            for k in [
+                v4::ID.byte(),
+                v4::ID.byte() + 1,
+                v4::CHECKSUM.byte(),
+                v4::CHECKSUM.byte() + 1,
+            ] {
                 m[ip + k] = 0;
             }
             m[tr + bth::MIGREQ.byte()] |= 0x40;
@@ -188,7 +225,11 @@ fn captured_frames_are_built_again_from_their_fields() {
             let c = eth::BYTES + v4::BYTES + udp::CHECKSUM.byte();
             m[c..c + 2].fill(0);
         }
-        same(&masked[0], &masked[1], &format!("{name}, against the capture"));
+        same(
+            &masked[0],
+            &masked[1],
+            &format!("{name}, against the capture"),
+        );
     }
     assert!(count > 150, "only {count} captured frames were built");
 }
@@ -222,24 +263,37 @@ fn random_packet(r: &mut Random, o: &OpcodeInfo, len: usize) -> Packet {
 
 #[test]
 fn all_opcodes_lengths_and_pads_under_back_pressure_equal_scapys_frames() {
-    let Some(mut scapy) = Scapy::start() else { return };
+    let Some(mut scapy) = Scapy::start() else {
+        return;
+    };
     let mut b = Bench::new(false);
     let rows: Vec<_> = LIST.iter().filter(|o| built(o)).collect();
     let mut r = b.dut.random("packets");
-    let lengths = (0..280).chain((0..40).map(|_| r.within(280, 4090) as usize)).chain(4085..=4096);
+    let lengths = (0..280)
+        .chain((0..40).map(|_| r.within(280, 4090) as usize))
+        .chain(4085..=4096);
     let lengths: Vec<usize> = lengths.collect();
     for (k, chunk) in lengths.chunks(8).enumerate() {
         let busy = [0, 20, 60][k % 3];
         b.d.set_pause(Pause::random(r.next_u64(), [0, 50, 20][k % 3]));
         b.data.set_pause(Pause::random(r.next_u64(), busy));
-        b.mac.set_pause(Pause::random(r.next_u64(), [0, 0, 50, 80][k % 4]));
+        b.mac
+            .set_pause(Pause::random(r.next_u64(), [0, 0, 50, 80][k % 4]));
         // one address set for the batch, a QP each
         let shared = random_packet(&mut r, rows[0], 0);
         let mut want = vec![];
         for (n, len) in chunk.iter().enumerate() {
             let o = rows[r.below(rows.len() as u64) as usize];
-            let len = if o.payload == opcode::Payload::None { 0 } else { *len };
-            let p = Packet { smac: shared.smac.clone(), sip: shared.sip.clone(), ..random_packet(&mut r, o, len) };
+            let len = if o.payload == opcode::Payload::None {
+                0
+            } else {
+                *len
+            };
+            let p = Packet {
+                smac: shared.smac.clone(),
+                sip: shared.sip.clone(),
+                ..random_packet(&mut r, o, len)
+            };
             let qpn = 1 + (r.below(100) * 8 + n as u64);
             b.configure(qpn, &p);
             let frame = scapy.make(&p);
@@ -254,17 +308,31 @@ fn all_opcodes_lengths_and_pads_under_back_pressure_equal_scapys_frames() {
         for (_, payload, frame, name) in &want {
             let got = b.dut.run(b.mac.recv());
             assert_eq!(got.user, 0);
-            same(&got.bytes, frame, &format!("{name}, {} bytes", payload.len()));
+            same(
+                &got.bytes,
+                frame,
+                &format!("{name}, {} bytes", payload.len()),
+            );
         }
     }
 }
 
-/// Cycles a frame takes when 200 equal ones follow each other, from the first beat of one to that of the next.
-fn cycles_per_frame(b: &mut Bench, opcode: u64, len: usize, offset: impl Fn(usize) -> usize) -> f64 {
-    const FRAMES: usize = 200;
+/// Cycles a frame takes when equal ones follow each other, from the first beat of one to that of the next.
+fn cycles_per_frame(
+    b: &mut Bench,
+    opcode: u64,
+    len: usize,
+    offset: impl Fn(usize) -> usize,
+) -> f64 {
+    const FRAMES: usize = 100;
     let payload = b.random.bytes(len);
     for n in 0..FRAMES {
-        let pkt = TxPkt { qpn: bits(5), opcode: bits(opcode), payload_len: bits(len as u64), ..TxPkt::default() };
+        let pkt = TxPkt {
+            qpn: bits(5),
+            opcode: bits(opcode),
+            payload_len: bits(len as u64),
+            ..TxPkt::default()
+        };
         b.send(pkt, &payload, offset(n));
     }
     let mac = &b.mac;
@@ -293,7 +361,13 @@ fn frames_follow_each_other_without_gaps_from_any_payload_alignment() {
             let c = cycles_per_frame(&mut b, o, 4096, offset);
             let rate = 4096.0 / c;
             println!("opcode {o:#x}, 4096 bytes, {what}: {rate:.2} payload bytes a cycle");
-            assert!(rate >= if o == opcode::RC_WRITE_MIDDLE { WRITE_4096 } else { WRITE_4096 - 1.0 });
+            assert!(
+                rate >= if o == opcode::RC_WRITE_MIDDLE {
+                    WRITE_4096
+                } else {
+                    WRITE_4096 - 1.0
+                }
+            );
         }
         let c = cycles_per_frame(&mut b, opcode::RC_WRITE_MIDDLE, 256, offset);
         let ideal = (BTH_AT + bth::BYTES + 256 + ICRC_BYTES).div_ceil(64) as f64;
@@ -306,22 +380,37 @@ fn frames_follow_each_other_without_gaps_from_any_payload_alignment() {
 }
 
 #[test]
-fn an_acknowledgement_and_a_data_packet_reach_the_mac_within_eleven_cycles() {
+fn an_acknowledgement_and_a_data_packet_reach_the_mac_within_budget() {
     let mut b = Bench::new(true);
     b.configure(5, &Packet::default());
     b.dut.steps(1 << QP_W);
-    let ack = TxReady { pkt: TxPkt { qpn: bits(5), opcode: bits(opcode::RC_ACK), ..TxPkt::default() }, offset: bits(0) };
+    let ack = TxReady {
+        pkt: TxPkt {
+            qpn: bits(5),
+            opcode: bits(opcode::RC_ACK),
+            ..TxPkt::default()
+        },
+        offset: bits(0),
+    };
     b.ack.send(&ack);
-    b.dut.run_until(5, "ack", |d| d.get("ack_valid") & d.get("ack_ready") == 1);
+    b.dut
+        .run_until(5, "ack", |d| d.get("ack_valid") & d.get("ack_ready") == 1);
     let start = b.dut.cycle();
     let got = b.dut.run(b.mac.recv());
     println!("acknowledgement: {} cycles", got.first - start);
     assert!(got.first - start <= 11);
     b.dut.steps(20);
     let payload = b.random.bytes(64);
-    let pkt = TxPkt { qpn: bits(5), opcode: bits(opcode::RC_WRITE_ONLY), payload_len: bits(64), ..TxPkt::default() };
+    let pkt = TxPkt {
+        qpn: bits(5),
+        opcode: bits(opcode::RC_WRITE_ONLY),
+        payload_len: bits(64),
+        ..TxPkt::default()
+    };
     b.send(pkt, &payload, 60);
-    b.dut.run_until(5, "data", |d| d.get("data_valid") & d.get("data_ready") == 1);
+    b.dut.run_until(5, "data", |d| {
+        d.get("data_valid") & d.get("data_ready") == 1
+    });
     let start = b.dut.cycle();
     let got = b.dut.run(b.mac.recv());
     println!("data: {} cycles", got.first - start);
