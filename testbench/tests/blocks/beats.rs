@@ -8,6 +8,27 @@ use rust_hdl_core::prelude::*;
 /// Bytes of a beat.
 pub const BEAT: usize = 64;
 
+/// Up to 64 bytes, byte 0 lowest, zeros behind.
+pub fn data(bytes: &[u8]) -> Bits<512> {
+    bytes
+        .chunks(8)
+        .enumerate()
+        .fold(Bits::default(), |d, (k, c)| {
+            let word = c.iter().rev().fold(0, |w, b| w << 8 | u64::from(*b));
+            d | (Bits::<512>::from(word) << (64 * k) as u64)
+        })
+}
+/// The beats of a frame.
+pub fn beats(frame: &[u8]) -> Vec<Beat> {
+    let n = frame.len().div_ceil(BEAT);
+    let beat = |(k, c): (usize, &[u8])| Beat {
+        data: data(c),
+        bytes: bits(c.len() as u64),
+        last: k + 1 == n,
+        err: false,
+    };
+    frame.chunks(BEAT).enumerate().map(beat).collect()
+}
 /// A beat as the words of its port; what is behind `bytes` stays zero.
 fn words(bytes: &[u8], count: usize, last: bool) -> Vec<u64> {
     let mut w = vec![0; BEAT / 8 + 1];
