@@ -87,7 +87,7 @@ pub struct QpOp {
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct QpFault {
     pub qpn: Bits<QP_W>,
-    /// `contract` EQE type.
+    /// `contract` EQE type; 0: no event is due, the error's CQE says it all.
     pub etype: Bits<8>,
     pub syndrome: Bits<16>,
 }

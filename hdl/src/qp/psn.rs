@@ -35,8 +35,19 @@ mod tests {
     #[test]
     fn order_holds_across_the_wrap() {
         let half = 1u64 << (PSN_W - 1);
-        for base in [0, 1, 0x1234, half - 1, half, (1 << PSN_W) - 2, (1 << PSN_W) - 1] {
-            assert!(!psn_before(psn(base), psn(base)), "{base:#x} is not before itself");
+        for base in [
+            0,
+            1,
+            0x1234,
+            half - 1,
+            half,
+            (1 << PSN_W) - 2,
+            (1 << PSN_W) - 1,
+        ] {
+            assert!(
+                !psn_before(psn(base), psn(base)),
+                "{base:#x} is not before itself"
+            );
             for d in [1, 2, 0x100, half - 1] {
                 let (a, b) = (psn(base), psn(base + d));
                 assert!(psn_before(a, b), "{base:#x} is before {:#x}", base + d);
@@ -48,7 +59,14 @@ mod tests {
     #[test]
     fn a_window_that_spans_the_wrap_holds_exactly_its_psns() {
         let top = 1u64 << PSN_W;
-        for (from, n) in [(top - 3, 5), (0, 1), (top - 1, 1), (7, 0), (top - 1, 0), (100, 1024)] {
+        for (from, n) in [
+            (top - 3, 5),
+            (0, 1),
+            (top - 1, 1),
+            (7, 0),
+            (top - 1, 0),
+            (100, 1024),
+        ] {
             for d in 0..n {
                 assert!(psn_within(psn(from + d), psn(from), psn(from + n)));
             }

@@ -1,0 +1,189 @@
+//! The requester: everything between a doorbell and the packets to send, and between an ACK and the completion.
+//!
+//! ```text
+//! bell push ─► sq_fetch ─ wqes ─► send_sched ─ grant ─► wqe_check ─ job, key ─► segmenter ─► tx
+//!               │  ▲ └──── slots ────────────────────────►│  ▲mr                   │ rec
+//!        posted │  └─ took ──┘ ▲ una, rewind                                       │
+//!               └──────────────┴──────────────── completer ◄───────────────────────┘ ◄─ ack, fault_rec
+//!                                                    └─► cqe, fault
+//! ```
+//!
+//! `op` is taken when all three engines with state have taken it. `pulses` has a bit for each `contract` counter.
+use super::completer::Completer;
+use super::segmenter::Segmenter;
+use super::send_sched::SendSched;
+use super::sq_fetch::SqFetch;
+use super::sq_types::Pulses;
+use super::wqe_check::WqeCheck;
+use crate::prim::Reg;
+use crate::types::*;
+use rocenic_contract::counters;
+use rtl::{clocks, regs, rtl};
+use rust_hdl_core::prelude::*;
+
+/// Which engines have taken the operation at hand.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Taken {
+    fetch: Bit,
+    sched: Bit,
+    completer: Bit,
+}
+
+#[derive(LogicBlock, Default)]
+pub struct Requester {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub op_valid: Signal<In, Bit>,
+    pub op_ready: Signal<Out, Bit>,
+    pub op: Signal<In, QpOp>,
+    pub bell_valid: Signal<In, Bit>,
+    pub bell_ready: Signal<Out, Bit>,
+    pub bell: Signal<In, RingBell>,
+    pub push_valid: Signal<In, Bit>,
+    pub push_ready: Signal<Out, Bit>,
+    pub push: Signal<In, PushBeat>,
+    pub rd_req_valid: Signal<Out, Bit>,
+    pub rd_req_ready: Signal<In, Bit>,
+    pub rd_req: Signal<Out, ReadReq>,
+    pub beat_valid: Signal<In, Bit>,
+    pub beat: Signal<In, ReadBeat>,
+    pub mr_req_valid: Signal<Out, Bit>,
+    pub mr_req: Signal<Out, MrReq>,
+    pub mr_rsp_valid: Signal<In, Bit>,
+    pub mr_rsp: Signal<In, MrRsp>,
+    pub tx_valid: Signal<Out, Bit>,
+    pub tx_ready: Signal<In, Bit>,
+    pub tx: Signal<Out, TxCmd>,
+    pub epoch_set_valid: Signal<Out, Bit>,
+    pub epoch_set: Signal<Out, EpochSet>,
+    pub ack_valid: Signal<In, Bit>,
+    pub ack_ready: Signal<Out, Bit>,
+    pub ack: Signal<In, AckIn>,
+    pub fault_rec_valid: Signal<In, Bit>,
+    pub fault_rec_ready: Signal<Out, Bit>,
+    pub fault_rec: Signal<In, SendRec>,
+    pub cqe_valid: Signal<Out, Bit>,
+    pub cqe_ready: Signal<In, Bit>,
+    pub cqe: Signal<Out, CqeReq>,
+    pub fault_valid: Signal<Out, Bit>,
+    pub fault_ready: Signal<In, Bit>,
+    pub fault: Signal<Out, QpFault>,
+    pub pulses: Signal<Out, Pulses>,
+    fetch: SqFetch,
+    sched: SendSched,
+    check: WqeCheck,
+    segmenter: Segmenter,
+    completer: Completer,
+    taken: Reg<Taken>,
+    wqe_bad: Reg<Bit>,
+}
+impl Logic for Requester {
+    #[rtl]
+    fn update(&mut self) {
+        regs!(self, clock, taken, wqe_bad);
+        clocks!(self, clock, fetch, sched, check, segmenter, completer);
+        self.fetch.reset.next = self.reset.val();
+        self.sched.reset.next = self.reset.val();
+        self.check.reset.next = self.reset.val();
+        self.segmenter.reset.next = self.reset.val();
+        self.completer.reset.next = self.reset.val();
+
+        // each engine takes an operation in its own time
+        let t = self.taken.q.val();
+        self.fetch.op_valid.next = self.op_valid.val() && !t.fetch;
+        self.sched.op_valid.next = self.op_valid.val() && !t.sched;
+        self.completer.op_valid.next = self.op_valid.val() && !t.completer;
+        self.fetch.op.next = self.op.val();
+        self.sched.op.next = self.op.val();
+        self.completer.op.next = self.op.val();
+        let all = t.fetch && t.sched && t.completer;
+        self.op_ready.next = all;
+        self.taken.d.next = Taken {
+            fetch: !all && (t.fetch || self.fetch.op_ready.val()),
+            sched: !all && (t.sched || self.sched.op_ready.val()),
+            completer: !all && (t.completer || self.completer.op_ready.val()),
+        };
+
+        // WQEs in
+        self.fetch.bell_valid.next = self.bell_valid.val();
+        self.fetch.bell.next = self.bell.val();
+        self.bell_ready.next = self.fetch.bell_ready.val();
+        self.fetch.push_valid.next = self.push_valid.val();
+        self.fetch.push.next = self.push.val();
+        self.push_ready.next = self.fetch.push_ready.val();
+        self.rd_req_valid.next = self.fetch.rd_req_valid.val();
+        self.rd_req.next = self.fetch.rd_req.val();
+        self.fetch.rd_req_ready.next = self.rd_req_ready.val();
+        self.fetch.beat_valid.next = self.beat_valid.val();
+        self.fetch.beat.next = self.beat.val();
+        self.sched.wqes_valid.next = self.fetch.wqes_valid.val();
+        self.sched.wqes.next = self.fetch.wqes.val();
+        self.fetch.wqes_ready.next = self.sched.wqes_ready.val();
+        self.fetch.took_valid.next = self.sched.took_valid.val();
+        self.fetch.took.next = self.sched.took.val();
+        self.sched.took_ready.next = self.fetch.took_ready.val();
+        self.completer.posted_valid.next = self.fetch.posted_valid.val();
+        self.completer.posted.next = self.fetch.posted.val();
+        self.fetch.posted_ready.next = self.completer.posted_ready.val();
+
+        // turns
+        self.check.grant_valid.next = self.sched.grant_valid.val();
+        self.check.grant.next = self.sched.grant.val();
+        self.sched.grant_ready.next = self.check.grant_ready.val();
+        self.fetch.slot_at.next = self.check.slot_at.val();
+        self.check.slot.next = self.fetch.slot.val();
+        self.mr_req_valid.next = self.check.mr_req_valid.val();
+        self.mr_req.next = self.check.mr_req.val();
+        self.check.mr_rsp_valid.next = self.mr_rsp_valid.val();
+        self.check.mr_rsp.next = self.mr_rsp.val();
+        self.segmenter.turn_valid.next = self.check.turn_valid.val();
+        self.segmenter.turn.next = self.check.turn.val();
+        self.check.turn_ready.next = self.segmenter.turn_ready.val();
+        self.segmenter.job_valid.next = self.check.job_valid.val();
+        self.segmenter.job.next = self.check.job.val();
+        self.check.job_ready.next = self.segmenter.job_ready.val();
+        self.segmenter.key_valid.next = self.check.key_valid.val();
+        self.segmenter.key.next = self.check.key.val();
+        self.check.key_ready.next = self.segmenter.key_ready.val();
+        self.sched.done_valid.next = self.segmenter.done_valid.val();
+        self.sched.done.next = self.segmenter.done.val();
+        self.segmenter.done_ready.next = self.sched.done_ready.val();
+        self.tx_valid.next = self.segmenter.tx_valid.val();
+        self.tx.next = self.segmenter.tx.val();
+        self.segmenter.tx_ready.next = self.tx_ready.val();
+        self.epoch_set_valid.next = self.sched.epoch_set_valid.val();
+        self.epoch_set.next = self.sched.epoch_set.val();
+
+        // what became of them
+        self.completer.rec_valid.next = self.segmenter.rec_valid.val();
+        self.completer.rec.next = self.segmenter.rec.val();
+        self.segmenter.rec_ready.next = self.completer.rec_ready.val();
+        self.completer.ack_valid.next = self.ack_valid.val();
+        self.completer.ack.next = self.ack.val();
+        self.ack_ready.next = self.completer.ack_ready.val();
+        self.completer.fault_rec_valid.next = self.fault_rec_valid.val();
+        self.completer.fault_rec.next = self.fault_rec.val();
+        self.fault_rec_ready.next = self.completer.fault_rec_ready.val();
+        self.sched.una_valid.next = self.completer.una_valid.val();
+        self.sched.una.next = self.completer.una.val();
+        self.fetch.una_valid.next = self.completer.una_valid.val() && self.sched.una_ready.val();
+        self.fetch.una.next = self.completer.una.val();
+        self.completer.una_ready.next = self.sched.una_ready.val();
+        self.sched.rewind_valid.next = self.completer.rewind_valid.val();
+        self.sched.rewind.next = self.completer.rewind.val();
+        self.completer.rewind_ready.next = self.sched.rewind_ready.val();
+        self.cqe_valid.next = self.completer.cqe_valid.val();
+        self.cqe.next = self.completer.cqe.val();
+        self.completer.cqe_ready.next = self.cqe_ready.val();
+        self.fault_valid.next = self.completer.fault_valid.val();
+        self.fault.next = self.completer.fault.val();
+        self.completer.fault_ready.next = self.fault_ready.val();
+
+        self.wqe_bad.d.next = self.segmenter.wqe_bad.val();
+        let pulses = self.fetch.pulses.val() | self.completer.pulses.val();
+        self.pulses.next = pulses.replace_bit(counters::index::WQE_BAD, self.wqe_bad.q.val());
+        if self.reset.val() {
+            self.taken.d.next = Taken::default();
+        }
+    }
+}

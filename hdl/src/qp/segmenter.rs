@@ -1,0 +1,333 @@
+//! Cuts messages into packets: one packet descriptor a cycle inside a QP's turn.
+//!
+//! | port | what |
+//! |---|---|
+//! | `turn`, `job`, `key` | from `wqe_check`: a QP's turn and its WQEs |
+//! | `rec` | to the completer, before a WQE's first packet (and again when the WQE is sent again from its first packet) |
+//! | `tx` | packets, in order |
+//! | `done` | to `send_sched`: the turn is over |
+//! | `wqe_bad` | a WQE was refused |
+//!
+//! Everything is worked out from the WQE, the packet number and the PSN (rule R7): a resend is no special case. A turn ends
+//! with its WQEs or its packets; WQEs left over are read again in the next one. A WQE that cannot be sent gives a `rec`
+//! with `error` and ends the turn. AckReq: last packet of a message, every `ACK_EVERY`th of a long one, and the last one
+//! before the window closes.
+//!
+//! Latency: `job` to `tx` 4 cycles. Throughput: a packet a cycle inside a message, a WQE of one packet every 3 cycles.
+use super::psn::PSN_W;
+use super::sq_types::*;
+use crate::cfg::*;
+use crate::prim::Reg;
+use crate::types::*;
+use rocenic_contract::opcode::{Class, LIST, Position, Transport, header};
+use rocenic_contract::{cqe, status, wqe};
+use rtl::{regs, rtl, rtl_fn};
+use rust_hdl_core::prelude::*;
+
+/// Packets between two that ask for an ACK, log2.
+const ACK_EVERY_W: usize = 4;
+/// PMTU code 0 would be 2^this bytes.
+const PMTU_BASE_W: u64 = 7;
+
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+enum Step {
+    /// Wait for a turn.
+    Idle,
+    /// Take the next WQE, or throw it away when the turn is over.
+    Load,
+    /// Send its record.
+    Record,
+    /// Send packets.
+    Packets,
+    /// Report.
+    Finish,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Turn {
+    step: Step,
+    grant: Grant,
+    at: SendCursor,
+    left: Bits<GRANT_W>,
+    /// No more packets in this turn.
+    over: Bit,
+    stop: Bit,
+}
+/// The message under way.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Message {
+    job: SendJob,
+    /// Bytes not yet sent, and where they are.
+    left: Bits<{ wqe::LENGTH.width }>,
+    iova: Bits<64>,
+    last_psn: Bits<PSN_W>,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct TxReg {
+    valid: Bit,
+    tx: TxCmd,
+}
+
+/// BTH opcode of the contract's table: `extra` are IMM or IETH.
+const fn rc(class: Class, position: Position, extra: u16) -> u64 {
+    let mut i = 0;
+    while i < LIST.len() {
+        let o = &LIST[i];
+        if o.transport as u8 == Transport::Rc as u8
+            && o.class as u8 == class as u8
+            && o.position as u8 == position as u8
+            && o.headers & (header::IMM | header::IETH) == extra
+        {
+            return o.code as u64;
+        }
+        i += 1;
+    }
+    panic!("no such opcode")
+}
+#[rtl_fn]
+fn by_place(first: bool, last: bool, f: u64, m: u64, l: u64, o: u64) -> Bits<8> {
+    if first && last {
+        o.into()
+    } else if first {
+        f.into()
+    } else if last {
+        l.into()
+    } else {
+        m.into()
+    }
+}
+/// BTH opcode by operation and place in the message.
+#[rtl_fn]
+fn bth_opcode(op: Bits<{ wqe::OPCODE.width }>, first: bool, last: bool) -> Bits<8> {
+    match op.index() {
+        wqe::opcode::index::WRITE => by_place(
+            first,
+            last,
+            rc(Class::Write, Position::First, 0),
+            rc(Class::Write, Position::Middle, 0),
+            rc(Class::Write, Position::Last, 0),
+            rc(Class::Write, Position::Only, 0),
+        ),
+        _ => by_place(
+            first,
+            last,
+            rc(Class::Send, Position::First, 0),
+            rc(Class::Send, Position::Middle, 0),
+            rc(Class::Send, Position::Last, 0),
+            rc(Class::Send, Position::Only, 0),
+        ),
+    }
+}
+/// CQE opcode by operation.
+#[rtl_fn]
+fn cqe_opcode(op: Bits<{ wqe::OPCODE.width }>) -> Bits<8> {
+    match op.index() {
+        wqe::opcode::index::WRITE => cqe::opcode::WRITE.into(),
+        _ => cqe::opcode::SEND.into(),
+    }
+}
+
+#[derive(LogicBlock, Default)]
+pub struct Segmenter {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub turn_valid: Signal<In, Bit>,
+    pub turn_ready: Signal<Out, Bit>,
+    pub turn: Signal<In, Grant>,
+    pub job_valid: Signal<In, Bit>,
+    pub job_ready: Signal<Out, Bit>,
+    pub job: Signal<In, SendJob>,
+    pub key_valid: Signal<In, Bit>,
+    pub key_ready: Signal<Out, Bit>,
+    pub key: Signal<In, MrRsp>,
+    pub rec_valid: Signal<Out, Bit>,
+    pub rec_ready: Signal<In, Bit>,
+    pub rec: Signal<Out, SendRec>,
+    pub tx_valid: Signal<Out, Bit>,
+    pub tx_ready: Signal<In, Bit>,
+    pub tx: Signal<Out, TxCmd>,
+    pub done_valid: Signal<Out, Bit>,
+    pub done_ready: Signal<In, Bit>,
+    pub done: Signal<Out, GrantDone>,
+    pub wqe_bad: Signal<Out, Bit>,
+    state: Reg<Turn>,
+    msg: Reg<Message>,
+    tx_q: Reg<TxReg>,
+}
+impl Logic for Segmenter {
+    #[rtl]
+    fn update(&mut self) {
+        regs!(self, clock, state, msg, tx_q);
+        let t = self.state.q.val();
+        let m = self.msg.q.val();
+        let shift = bit_cast::<5, 3>(t.grant.pmtu) + PMTU_BASE_W;
+        let pmtu = bits::<PLEN_W>(1) << shift;
+        let wide_pmtu = bit_cast::<{ wqe::LENGTH.width }, PLEN_W>(pmtu);
+
+        self.turn_ready.next = t.step == Step::Idle;
+        self.job_ready.next = false;
+        self.key_ready.next = false;
+        let job = self.job.val();
+        let key = self.key.val();
+
+        // a message as it stands at packet `t.at.pkt`
+        let skip = bit_cast::<{ wqe::LENGTH.width }, PSN_W>(t.at.pkt) << shift;
+        let behind = if job.length.any() {
+            job.length - 1
+        } else {
+            0.into()
+        };
+        let packets_1 = bit_cast::<PSN_W, { wqe::LENGTH.width }>(behind >> shift);
+        let refused = job.keyed && !key.ok;
+
+        // a packet
+        let tx_free = !self.tx_q.q.val().valid || self.tx_ready.val();
+        let last = m.left <= wide_pmtu;
+        let first = t.at.pkt == 0;
+        let nth = t.at.pkt.get_bits::<ACK_EVERY_W>(0).all();
+        let last_of_turn = t.left == 1;
+        if self.tx_ready.val() {
+            self.tx_q.d.next.valid = false;
+        }
+
+        match t.step {
+            Step::Idle => {
+                let g = self.turn.val();
+                if self.turn_valid.val() {
+                    self.state.d.next = Turn {
+                        step: Step::Load,
+                        grant: g,
+                        at: g.at,
+                        left: g.packets,
+                        over: false,
+                        stop: false,
+                    };
+                }
+            }
+            Step::Load => {
+                let here = self.job_valid.val() && (!job.keyed || self.key_valid.val());
+                self.job_ready.next = here;
+                self.key_ready.next = here && job.keyed;
+                self.msg.d.next = Message {
+                    job: SendJob {
+                        status: if refused {
+                            status::LOC_PROT_ERR.into()
+                        } else {
+                            job.status
+                        },
+                        ..job
+                    },
+                    left: job.length - skip,
+                    iova: key.iova + bit_cast::<64, { wqe::LENGTH.width }>(skip),
+                    last_psn: t.at.psn - t.at.pkt + packets_1,
+                };
+                if here && t.over {
+                    if job.final_job {
+                        self.state.d.next.step = Step::Finish;
+                    }
+                } else if here {
+                    let bad = refused || job.status != status::SUCCESS;
+                    self.state.d.next.step = if bad || first {
+                        Step::Record
+                    } else {
+                        Step::Packets
+                    };
+                }
+            }
+            Step::Record => {
+                let bad = m.job.status != status::SUCCESS;
+                if self.rec_ready.val() {
+                    if bad {
+                        self.state.d.next.over = true;
+                        self.state.d.next.stop = true;
+                    }
+                    self.state.d.next.step = if !bad {
+                        Step::Packets
+                    } else if m.job.final_job {
+                        Step::Finish
+                    } else {
+                        Step::Load
+                    };
+                }
+            }
+            Step::Packets => {
+                if tx_free {
+                    self.tx_q.d.next = TxReg {
+                        valid: true,
+                        tx: TxCmd {
+                            pkt: TxPkt {
+                                qpn: t.grant.qpn,
+                                epoch: t.grant.epoch,
+                                idx: t.at.idx,
+                                opcode: bth_opcode(m.job.opcode, first, last),
+                                psn: t.at.psn,
+                                ack_req: last || nth || (last_of_turn && t.grant.closes),
+                                solicited: last && m.job.solicited,
+                                va: m.job.va,
+                                rkey: m.job.rkey,
+                                dma_len: m.job.length,
+                                imm: m.job.imm,
+                                syndrome: 0.into(),
+                                msn: 0.into(),
+                                payload_len: if last {
+                                    bit_cast::<PLEN_W, { wqe::LENGTH.width }>(m.left)
+                                } else {
+                                    pmtu
+                                },
+                                inline: m.job.inline,
+                                iova: m.iova,
+                            },
+                            data: m.job.data,
+                        },
+                    };
+                    self.msg.d.next.left = m.left - wide_pmtu;
+                    self.msg.d.next.iova = m.iova + bit_cast::<64, PLEN_W>(pmtu);
+                    self.state.d.next.left = t.left - 1;
+                    self.state.d.next.over = last_of_turn;
+                    self.state.d.next.at = SendCursor {
+                        idx: if last { t.at.idx + 1 } else { t.at.idx },
+                        pkt: if last { 0.into() } else { t.at.pkt + 1 },
+                        psn: t.at.psn + 1,
+                    };
+                    if last || last_of_turn {
+                        self.state.d.next.step = if m.job.final_job {
+                            Step::Finish
+                        } else {
+                            Step::Load
+                        };
+                    }
+                }
+            }
+            Step::Finish => {
+                if self.done_ready.val() {
+                    self.state.d.next.step = Step::Idle;
+                }
+            }
+        }
+
+        self.rec_valid.next = t.step == Step::Record;
+        self.rec.next = SendRec {
+            qpn: t.grant.qpn,
+            idx: t.at.idx,
+            last_psn: m.last_psn,
+            signaled: m.job.signaled,
+            opcode: cqe_opcode(m.job.opcode),
+            error: m.job.status != status::SUCCESS,
+            status: m.job.status,
+        };
+        self.wqe_bad.next =
+            t.step == Step::Record && self.rec_ready.val() && m.job.status != status::SUCCESS;
+        self.done_valid.next = t.step == Step::Finish;
+        self.done.next = GrantDone {
+            qpn: t.grant.qpn,
+            at: t.at,
+            stop: t.stop,
+        };
+        self.tx_valid.next = self.tx_q.q.val().valid;
+        self.tx.next = self.tx_q.q.val().tx;
+
+        if self.reset.val() {
+            self.state.d.next.step = Step::Idle;
+            self.tx_q.d.next.valid = false;
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What travels between the blocks of the requester only.
+use crate::cfg::*;
+use crate::qp::psn::PSN_W;
+use rocenic_contract::{cmd::qp_state, counters, wqe};
+use rtl::rtl_fn;
+use rust_hdl_core::prelude::*;
+
+/// One bit a `contract` counter; an event sets the bit for one cycle.
+pub type Pulses = Bits<{ counters::COUNT }>;
+/// WQE slots of one QP.
+pub const SLOTS: usize = 1 << WQE_SLOT_W;
+/// Address of a slot: QPN, then the low bits of the WQE's index.
+pub const SLOT_AW: usize = QP_W + WQE_SLOT_W;
+
+/// Segmenter to fetch: WQEs before `upto` are done with, their slots are free.
+/// `refetch`: begin again at `upto`, under a new epoch.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct SqTook {
+    pub qpn: Bits<QP_W>,
+    pub upto: Bits<IDX_W>,
+    pub epoch: Bits<EPOCH_W>,
+    pub refetch: Bit,
+}
+
+/// Fetch to segmenter: WQEs before `upto` stand in their slots. Of an old epoch: to be ignored.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct SqReady {
+    pub qpn: Bits<QP_W>,
+    pub upto: Bits<IDX_W>,
+    pub epoch: Bits<EPOCH_W>,
+}
+
+/// Completer to the others: the oldest WQE that is not complete and the oldest PSN not acknowledged.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct SqUna {
+    pub qpn: Bits<QP_W>,
+    pub idx: Bits<IDX_W>,
+    pub psn: Bits<PSN_W>,
+}
+
+/// A WQE in its slot.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct SqSlot {
+    pub wqe: Bits<{ 8 * wqe::BYTES }>,
+    /// Reading it from the ring failed.
+    pub bus_err: Bit,
+}
+
+/// A place in the send queue: packet `pkt` of WQE `idx`, which has number `psn`.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct SendCursor {
+    pub idx: Bits<IDX_W>,
+    pub pkt: Bits<PSN_W>,
+    pub psn: Bits<PSN_W>,
+}
+
+/// Packets a grant may send.
+pub const GRANT_PACKETS: u64 = 8;
+pub const GRANT_W: usize = 4;
+
+/// One turn of a QP: up to `wqes` WQEs and `packets` packets from `at` on.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct Grant {
+    pub qpn: Bits<QP_W>,
+    pub epoch: Bits<EPOCH_W>,
+    pub at: SendCursor,
+    pub wqes: Bits<GRANT_W>,
+    pub packets: Bits<GRANT_W>,
+    /// The window closes behind these packets: the last one must ask for an ACK.
+    pub closes: Bit,
+    pub pd: Bits<16>,
+    pub pmtu: Bits<3>,
+    /// Transport is RC.
+    pub rc: Bit,
+    pub sig_all: Bit,
+}
+
+/// A WQE of a grant, checked.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct SendJob {
+    /// Last WQE of its grant.
+    pub final_job: Bit,
+    /// `contract` WQE opcode.
+    pub opcode: Bits<{ wqe::OPCODE.width }>,
+    /// `contract` completion status; other than SUCCESS: it cannot be sent.
+    pub status: Bits<8>,
+    pub signaled: Bit,
+    pub solicited: Bit,
+    pub inline: Bit,
+    /// The answer of the key table belongs to it.
+    pub keyed: Bit,
+    pub length: Bits<{ wqe::LENGTH.width }>,
+    pub va: Bits<{ wqe::REMOTE_VA.width }>,
+    pub rkey: Bits<{ wqe::RKEY.width }>,
+    pub imm: Bits<{ wqe::IMM_OR_INVKEY.width }>,
+    pub data: Bits<{ 8 * wqe::MAX_INLINE }>,
+}
+
+/// End of a grant.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct GrantDone {
+    pub qpn: Bits<QP_W>,
+    pub at: SendCursor,
+    /// A WQE could not be sent: the QP sends no more.
+    pub stop: Bit,
+}
+
+/// A QP in this state takes doorbells of its send queue.
+#[rtl_fn]
+pub fn takes_bells(state: Bits<3>) -> bool {
+    state == qp_state::RTS
+        || state == qp_state::SQD
+        || state == qp_state::SQE
+        || state == qp_state::ERROR
+}
+
+/// A QP in this state sends.
+#[rtl_fn]
+pub fn sends(state: Bits<3>) -> bool {
+    state == qp_state::RTS
+}
+
+/// A QP in this state takes ACKs.
+#[rtl_fn]
+pub fn takes_acks(state: Bits<3>) -> bool {
+    state == qp_state::RTS || state == qp_state::SQD
+}

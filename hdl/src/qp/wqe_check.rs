@@ -1,0 +1,228 @@
+//! Reads and checks the WQEs of a grant, and looks up their local keys.
+//!
+//! | port | what |
+//! |---|---|
+//! | `grant` | a QP's turn, from `send_sched` |
+//! | `slot_at` → `slot` | slots of `sq_fetch`, one cycle later |
+//! | `mr_req`, `mr_rsp` | key table; answers come in order after a fixed time, no back-pressure |
+//! | `turn` | the grant again, to the segmenter |
+//! | `job`, `key` | each WQE of the grant, and the key table's answer for those that are `keyed` |
+//!
+//! Latency: `grant` to `job` 5 cycles, to `key` 8. Throughput: a WQE a cycle; 2 cycles between grants.
+//! Never: more WQEs or key lookups under way than the FIFOs hold.
+use super::sq_fetch::slot_addr;
+use super::sq_types::*;
+use crate::cfg::*;
+use crate::layout::logic_struct;
+use crate::prim::{Fifo, Reg};
+use crate::types::*;
+use rocenic_contract::{caps, status, wqe};
+use rtl::{clocks, regs, rtl, rtl_fn};
+use rust_hdl_core::prelude::*;
+
+rocenic_contract::wqe_fields!(logic_struct, wqe);
+
+/// WQEs under way, log2.
+const JOB_W: usize = 4;
+/// Grants under way, log2.
+const TURN_W: usize = 2;
+const FLAGS: u64 =
+    wqe::flag::SIGNALED | wqe::flag::SOLICITED | wqe::flag::FENCE | wqe::flag::INLINE;
+
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Walk {
+    active: Bit,
+    grant: Grant,
+    idx: Bits<IDX_W>,
+    left: Bits<GRANT_W>,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct ReadStage {
+    valid: Bit,
+    qpn: Bits<QP_W>,
+    idx: Bits<IDX_W>,
+    final_job: Bit,
+    pd: Bits<16>,
+    rc: Bit,
+    sig_all: Bit,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct JobStage {
+    valid: Bit,
+    job: SendJob,
+    mr: MrReq,
+}
+
+/// Operations this device does.
+#[rtl_fn]
+fn known(op: Bits<{ wqe::OPCODE.width }>) -> bool {
+    op == wqe::opcode::SEND || op == wqe::opcode::WRITE
+}
+
+/// What is wrong with a WQE, key apart.
+#[rtl_fn]
+fn check(w: Wqe, bus_err: bool, s: ReadStage) -> Bits<8> {
+    let inline = (w.flags & wqe::flag::INLINE).any();
+    let ours = w.index == s.idx && w.qpn == bit_cast::<24, QP_W>(s.qpn);
+    let clean = w.reserved == 0 && (w.flags & !bits::<{ wqe::FLAGS.width }>(FLAGS)) == 0;
+    let pieces = if inline {
+        w.num_sge == 0
+    } else {
+        w.num_sge <= 1
+    };
+    let whole = if inline {
+        w.length <= wqe::MAX_INLINE as u64
+    } else if w.num_sge == 0 {
+        w.length == 0
+    } else {
+        w.length == w.sge0_length
+    };
+    if bus_err {
+        status::FATAL_ERR.into()
+    } else if !s.rc || !ours || !clean || !known(w.opcode) || !pieces {
+        status::LOC_QP_OP_ERR.into()
+    } else if !whole || w.length > caps::MAX_MSG_BYTES {
+        status::LOC_LEN_ERR.into()
+    } else {
+        status::SUCCESS.into()
+    }
+}
+
+#[derive(LogicBlock, Default)]
+pub struct WqeCheck {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub grant_valid: Signal<In, Bit>,
+    pub grant_ready: Signal<Out, Bit>,
+    pub grant: Signal<In, Grant>,
+    pub slot_at: Signal<Out, Bits<SLOT_AW>>,
+    pub slot: Signal<In, SqSlot>,
+    pub mr_req_valid: Signal<Out, Bit>,
+    pub mr_req: Signal<Out, MrReq>,
+    pub mr_rsp_valid: Signal<In, Bit>,
+    pub mr_rsp: Signal<In, MrRsp>,
+    pub turn_valid: Signal<Out, Bit>,
+    pub turn_ready: Signal<In, Bit>,
+    pub turn: Signal<Out, Grant>,
+    pub job_valid: Signal<Out, Bit>,
+    pub job_ready: Signal<In, Bit>,
+    pub job: Signal<Out, SendJob>,
+    pub key_valid: Signal<Out, Bit>,
+    pub key_ready: Signal<In, Bit>,
+    pub key: Signal<Out, MrRsp>,
+    turns: Fifo<Grant, TURN_W, { TURN_W + 1 }>,
+    jobs: Fifo<SendJob, JOB_W, { JOB_W + 1 }>,
+    keys: Fifo<MrRsp, JOB_W, { JOB_W + 1 }>,
+    walk: Reg<Walk>,
+    read: Reg<ReadStage>,
+    checked: Reg<JobStage>,
+    /// Jobs between the slot read and the segmenter.
+    under_way: Reg<Bits<{ JOB_W + 1 }>>,
+}
+impl Logic for WqeCheck {
+    #[rtl]
+    fn update(&mut self) {
+        regs!(self, clock, walk, read, checked, under_way);
+        clocks!(self, clock, turns, jobs, keys);
+        self.turns.reset.next = self.reset.val();
+        self.jobs.reset.next = self.reset.val();
+        self.keys.reset.next = self.reset.val();
+        let walk = self.walk.q.val();
+
+        // a new grant; the segmenter gets it too
+        let accept = self.grant_valid.val() && !walk.active && self.turns.i_ready.val();
+        self.grant_ready.next = !walk.active && self.turns.i_ready.val();
+        self.turns.i_valid.next = accept;
+        self.turns.i_data.next = self.grant.val();
+        self.turns.o_ready.next = self.turn_ready.val();
+        self.turn_valid.next = self.turns.o_valid.val();
+        self.turn.next = self.turns.o_data.val();
+        if accept {
+            self.walk.d.next = Walk {
+                active: true,
+                grant: self.grant.val(),
+                idx: self.grant.val().at.idx,
+                left: self.grant.val().wqes,
+            };
+        }
+
+        // read a slot a cycle
+        let go = walk.active && self.under_way.q.val() < 1 << JOB_W;
+        self.slot_at.next = slot_addr(walk.grant.qpn, walk.idx.get_bits::<WQE_SLOT_W>(0));
+        if go {
+            self.walk.d.next.idx = walk.idx + 1;
+            self.walk.d.next.left = walk.left - 1;
+            self.walk.d.next.active = walk.left != 1;
+        }
+        self.read.d.next = ReadStage {
+            valid: go,
+            qpn: walk.grant.qpn,
+            idx: walk.idx,
+            final_job: walk.left == 1,
+            pd: walk.grant.pd,
+            rc: walk.grant.rc,
+            sig_all: walk.grant.sig_all,
+        };
+
+        // check what came
+        let s = self.read.q.val();
+        let slot = self.slot.val();
+        let w = Wqe::unpack(slot.wqe);
+        let fault = check(w, slot.bus_err, s);
+        let inline = (w.flags & wqe::flag::INLINE).any();
+        self.checked.d.next = JobStage {
+            valid: s.valid,
+            job: SendJob {
+                final_job: s.final_job,
+                opcode: w.opcode,
+                status: fault,
+                signaled: s.sig_all || (w.flags & wqe::flag::SIGNALED).any(),
+                solicited: (w.flags & wqe::flag::SOLICITED).any(),
+                inline,
+                keyed: !inline && w.length.any() && fault == status::SUCCESS,
+                length: w.length,
+                va: w.remote_va,
+                rkey: w.rkey,
+                imm: w.imm_or_invkey,
+                data: slot
+                    .wqe
+                    .get_bits::<{ 8 * wqe::MAX_INLINE }>(wqe::SGE0_VA.lsb),
+            },
+            mr: MrReq {
+                key: w.sge0_lkey,
+                va: w.sge0_va,
+                len: w.length,
+                pd: s.pd,
+                need: 0.into(),
+            },
+        };
+        let checked = self.checked.q.val();
+        self.jobs.i_valid.next = checked.valid;
+        self.jobs.i_data.next = checked.job;
+        self.mr_req_valid.next = checked.valid && checked.job.keyed;
+        self.mr_req.next = checked.mr;
+        self.keys.i_valid.next = self.mr_rsp_valid.val();
+        self.keys.i_data.next = self.mr_rsp.val();
+
+        self.jobs.o_ready.next = self.job_ready.val();
+        self.job_valid.next = self.jobs.o_valid.val();
+        self.job.next = self.jobs.o_data.val();
+        self.keys.o_ready.next = self.key_ready.val();
+        self.key_valid.next = self.keys.o_valid.val();
+        self.key.next = self.keys.o_data.val();
+        let pop = self.jobs.o_valid.val() && self.job_ready.val();
+        if go && !pop {
+            self.under_way.d.next = self.under_way.q.val() + 1;
+        }
+        if !go && pop {
+            self.under_way.d.next = self.under_way.q.val() - 1;
+        }
+
+        if self.reset.val() {
+            self.walk.d.next.active = false;
+            self.read.d.next.valid = false;
+            self.checked.d.next.valid = false;
+            self.under_way.d.next = 0.into();
+        }
+    }
+}
