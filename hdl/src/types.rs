@@ -107,15 +107,6 @@ pub struct PushBeat {
     pub wqe: Bits<512>,
 }
 
-/// A WQE ready for the segmenter.
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-pub struct WqeRef {
-    pub qpn: Bits<QP_W>,
-    pub idx: Bits<IDX_W>,
-    /// Reading it from the ring failed on the bus.
-    pub bus_err: Bit,
-    pub wqe: Bits<512>,
-}
 
 /// One packet to send: segmenter -> payload read -> arbiter -> frame builder. Addresses of the peer
 /// are looked up by `qpn` in the builder.
