@@ -203,7 +203,7 @@ impl CqInner {
         Ok(())
     }
     /// Takes an entry out of the ring and tells the device now and then.
-    #[inline]
+    #[inline(always)]
     fn take(&self, s: &mut State) -> Result<Option<Cqe>> {
         let Some(ring) = &mut s.ring else {
             return Ok(None);
@@ -227,6 +227,7 @@ impl CqInner {
         };
         self.complete(s, &e).map(Some)
     }
+    #[inline(always)]
     fn complete(&self, s: &State, e: &Cqe) -> Result<WorkCompletion> {
         let bad = |what: String| Error::Device {
             object: format!("CQ {}", self.cqn),

@@ -48,7 +48,7 @@ impl WorkQueue {
         let index = self.next_index();
         let slot = index as u32 & (self.size - 1);
         self.ids[slot as usize].store(id, Ordering::Relaxed);
-        self.memory.write(N * slot as usize, entry);
+        self.memory.write_entry(N * slot as usize, entry);
         let next = index.wrapping_add(1);
         self.producer.store(next as u32, Ordering::Release);
         next
@@ -107,15 +107,14 @@ impl<const N: usize> DeviceRing<N> {
         self.consumer as u16
     }
     /// The next entry, if the device has written it. `phase` is the byte of the word whose bit 0 is the phase.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, phase: usize) -> Option<[u8; N]> {
         let lap = self.consumer >> self.log2;
         let at = N * (self.consumer & ((1 << self.log2) - 1)) as usize;
         if self.memory.read_u32(at + phase) & 1 == lap & 1 {
             return None; // first lap: 1 is new
         }
-        let mut entry = [0; N];
-        self.memory.read(at, &mut entry);
+        let entry = self.memory.read_entry(at);
         self.consumer = self.consumer.wrapping_add(1);
         Some(entry)
     }

@@ -90,6 +90,42 @@ impl DmaMemory {
         assert!(at.is_multiple_of(WORD), "unaligned word at {at}");
         u32::from_le(self.word(at).load(Ordering::Acquire))
     }
+    /// Copies out an aligned entry of a ring.
+    ///
+    /// # Panics
+    /// Out of bounds or not aligned.
+    #[inline(always)]
+    pub fn read_entry<const N: usize>(&self, at: usize) -> [u8; N] {
+        self.check(at, N);
+        assert!(
+            at.is_multiple_of(WORD) && N.is_multiple_of(WORD),
+            "unaligned entry at {at}"
+        );
+        let mut e = [0; N];
+        for (i, w) in e.as_chunks_mut::<WORD>().0.iter_mut().enumerate() {
+            *w = self
+                .word(at + WORD * i)
+                .load(Ordering::Relaxed)
+                .to_ne_bytes();
+        }
+        e
+    }
+    /// Copies in an aligned entry of a ring.
+    ///
+    /// # Panics
+    /// Out of bounds or not aligned.
+    #[inline(always)]
+    pub fn write_entry<const N: usize>(&self, at: usize, entry: &[u8; N]) {
+        self.check(at, N);
+        assert!(
+            at.is_multiple_of(WORD) && N.is_multiple_of(WORD),
+            "unaligned entry at {at}"
+        );
+        for (i, w) in entry.as_chunks::<WORD>().0.iter().enumerate() {
+            self.word(at + WORD * i)
+                .store(u32::from_ne_bytes(*w), Ordering::Relaxed);
+        }
+    }
     /// Copies out. Bytes the device is writing at the same time come old or new.
     ///
     /// # Panics
