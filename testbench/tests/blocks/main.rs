@@ -1,4 +1,5 @@
 //! One module a block of the RTL, of the same name.
+mod ack_gen;
 mod axi_read;
 mod axi_write;
 mod beats;
@@ -9,4 +10,7 @@ mod payload_read;
 mod payload_write;
 mod pktbuf;
 mod ram;
+mod realign;
+mod skid;
 mod transmit;
+mod tx_arb;
