@@ -87,8 +87,9 @@ pub struct QpOp {
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct QpFault {
     pub qpn: Bits<QP_W>,
-    /// `contract` EQE type; 0: no event is due, the error's CQE says it all.
+    /// `contract` EQE type; COMM_ESTABLISHED is only told; 0: no event is due, the error's CQE says it all.
     pub etype: Bits<8>,
+    /// Number of the failed check in `contract::rules`.
     pub syndrome: Bits<16>,
 }
 

@@ -559,7 +559,10 @@ impl Logic for Cmd {
                 }
             }
             Step::Store => {
-                n.step = if now.faulted {
+                // a fault without an event: its completion tells
+                n.step = if now.faulted && now.fault.etype == 0 {
+                    Step::Idle
+                } else if now.faulted {
                     Step::Event
                 } else {
                     Step::Finish

@@ -11,6 +11,7 @@ mod payload_write;
 mod pktbuf;
 mod ram;
 mod realign;
+mod rx_path;
 mod skid;
 mod transmit;
 mod tx_arb;

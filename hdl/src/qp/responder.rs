@@ -1,0 +1,340 @@
+//! The responder's loop: expected PSN, message cursor, MSN and receive queue head of each QP. Decides
+//! for each request whether it is executed, answered, parked or dropped (IBTA 9.7.4, 9.7.5).
+//!
+//! | port | |
+//! |---|---|
+//! | `req` | packets and tokens of `rx_dispatch` |
+//! | `res` | parked packets, tried again; `verdict` tells their fate |
+//! | `put` | to the parking place: the receive WQE is being fetched, or the QP has parked packets already |
+//! | `look` | receive queue of a QP: producer index and first index that is not fetched, a cycle later |
+//! | `exec` | what to do, in order, no back-pressure: taken only while `room` |
+//! | `again` | the token comes too early: parked packets go first |
+//!
+//! | PSN | answer |
+//! |---|---|
+//! | expected | executed; ACK when asked for or at the message's end; NAK invalid request; RNR NAK when the host's ring is empty |
+//! | older | SEND and WRITE: ACK of the latest PSN, not executed again; READ and atomic: dropped |
+//! | newer | one NAK sequence error, then silence until the expected PSN comes |
+//!
+//! 2 cycles a packet, 2 cycles from `req` to `exec`. After an invalid request it drops all packets
+//! of the QP until a token resets it. It never looks at keys.
+use super::{RxAct, RxCounts, RxExec, RxKind, RxReq};
+use crate::cfg::*;
+use crate::prim::{Reg, Sdpram};
+use crate::types::*;
+use rocenic_contract::caps::LOG2_PSN_WINDOW;
+use rocenic_contract::cqe::opcode as cqe_opcode;
+use rocenic_contract::eqe::event as eqe_event;
+use rocenic_contract::rules;
+use rocenic_contract::status;
+use rocenic_contract::syndrome::{self, nak::NakCode};
+use rtl::{clocks, regs, rtl, rtl_fn};
+use rust_hdl_core::prelude::*;
+
+const ACK: u64 = syndrome::ACK as u64;
+const RNR: u64 = syndrome::rnr_syndrome(0) as u64;
+const NAK_SEQUENCE: u64 = syndrome::nak_syndrome(NakCode::Sequence) as u64;
+const NAK_INVALID: u64 = syndrome::nak_syndrome(NakCode::InvalidRequest) as u64;
+
+/// Responder state of a QP.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Context {
+    epsn: Bits<24>,
+    msn: Bits<24>,
+    /// Dead: an invalid request, or an `Error` token.
+    halted: Bit,
+    /// The expected PSN was asked for (NAK or RNR NAK): newer ones are silently dropped.
+    asked: Bit,
+    /// A packet was executed since RTR.
+    established: Bit,
+    /// In a SEND or WRITE message.
+    send: Bit,
+    write: Bit,
+    /// SEND: bytes received; WRITE: bytes missing.
+    count: Bits<32>,
+    /// WRITE: next address, key, length of the message.
+    va: Bits<64>,
+    rkey: Bits<32>,
+    total: Bits<32>,
+    /// Receive WQE to use next.
+    rq_head: Bits<IDX_W>,
+    /// Packets are parked; `tail` is the last one.
+    parked: Bit,
+    tail: Bits<CELL_W>,
+}
+
+/// The state of the QP after a token.
+#[rtl_fn]
+fn after_token(c: Context, r: RxReq) -> Context {
+    match r.op {
+        QpOpKind::Create | QpOpKind::Reset => Context::default(),
+        QpOpKind::StartRq => Context {
+            epsn: r.psn,
+            rq_head: c.rq_head,
+            ..Context::default()
+        },
+        QpOpKind::Error => Context { halted: true, ..c },
+        QpOpKind::Modify | QpOpKind::StartSq => c,
+    }
+}
+
+#[derive(LogicBlock, Default)]
+pub struct Responder {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub req_valid: Signal<In, Bit>,
+    pub req_ready: Signal<Out, Bit>,
+    pub req: Signal<In, RxReq>,
+    pub res_valid: Signal<In, Bit>,
+    pub res_ready: Signal<Out, Bit>,
+    pub res: Signal<In, RxReq>,
+    pub verdict_valid: Signal<Out, Bit>,
+    pub verdict_stay: Signal<Out, Bit>,
+    pub verdict_end: Signal<Out, Bit>,
+    pub put_valid: Signal<Out, Bit>,
+    pub put: Signal<Out, RxReq>,
+    pub put_first: Signal<Out, Bit>,
+    pub put_tail: Signal<Out, Bits<CELL_W>>,
+    pub look: Signal<Out, Bits<QP_W>>,
+    pub look_pi: Signal<In, Bits<IDX_W>>,
+    pub look_filled: Signal<In, Bits<IDX_W>>,
+    pub room: Signal<In, Bit>,
+    pub exec_valid: Signal<Out, Bit>,
+    pub exec: Signal<Out, RxExec>,
+    pub again: Signal<Out, Bit>,
+    pub counts: Signal<Out, RxCounts>,
+    contexts: Sdpram<Context, QP_W>,
+    busy: Reg<Bit>,
+    held: Reg<RxReq>,
+    out_valid: Reg<Bit>,
+    out: Reg<RxExec>,
+    counted: Reg<RxCounts>,
+    clear: Reg<Bits<{ QP_W + 1 }>>,
+}
+impl Logic for Responder {
+    #[rtl]
+    fn update(&mut self) {
+        regs!(self, clock, busy, held, out_valid, out, counted, clear);
+        clocks!(self, clock, contexts);
+        let cleared = self.clear.q.val().get_bit(QP_W);
+        if !cleared {
+            self.clear.d.next = self.clear.q.val() + 1;
+        }
+
+        // first cycle: take one, read its context; parked packets first, they are at most one in seven
+        let free = cleared && !self.busy.q.val() && self.room.val();
+        let resume = self.res_valid.val();
+        let next = if resume {
+            self.res.val()
+        } else {
+            self.req.val()
+        };
+        let take = free && (resume || self.req_valid.val());
+        self.res_ready.next = free;
+        self.req_ready.next = free && !resume;
+        self.busy.d.next = take;
+        if take {
+            self.held.d.next = next;
+        }
+        self.contexts.raddr.next = next.qpn;
+        self.look.next = next.qpn;
+
+        // second cycle: decide
+        let busy = self.busy.q.val();
+        let r = self.held.q.val();
+        let c = self.contexts.rdata.val();
+        let request = r.kind == RxKind::Request;
+        let wait = c.parked && !r.resumed;
+        let run = request && !c.halted && !wait;
+        let ahead = r.psn - c.epsn;
+        let expected = run && ahead == 0;
+        let older = run && ahead.get_bit(LOG2_PSN_WINDOW);
+        let newer = run && !expected && !older;
+
+        let len = bit_cast::<32, PLEN_W>(r.len);
+        let in_sequence = if r.first {
+            !c.send && !c.write
+        } else {
+            (r.send && c.send) || (r.write && c.write)
+        };
+        let sum_ok = r.first
+            || !r.write
+            || if r.last {
+                c.count == len
+            } else {
+                c.count > len
+            };
+        let valid = r.allowed && r.len_ok && in_sequence && sum_ok;
+        let invalid = expected && !valid;
+        let have_rqe = self.look_filled.val() != c.rq_head;
+        let empty = self.look_pi.val() == c.rq_head;
+        let starved = expected && valid && r.needs_rqe && !have_rqe;
+        let good = expected && valid && !(r.needs_rqe && !have_rqe);
+        let rnr = starved && empty;
+        let miss = starved && !empty;
+        let park = (request && !c.halted && wait) || miss;
+        let gap = newer && !c.asked;
+        let repeat = older && (r.send || r.write);
+
+        // context
+        let offset = if r.first { 0.into() } else { c.count };
+        let missing = if r.first { r.dma_len } else { c.count };
+        let total = if r.first { r.dma_len } else { c.total };
+        let va = if r.first { r.va } else { c.va };
+        let rkey = if r.first { r.rkey } else { c.rkey };
+        let msn = if r.last { c.msn + 1 } else { c.msn };
+        let mut n = c;
+        if good {
+            n.epsn = c.epsn + 1;
+            n.msn = msn;
+            n.asked = false;
+            n.established = true;
+            n.send = r.send && !r.last;
+            n.write = r.write && !r.last;
+            n.count = if r.send { offset + len } else { missing - len };
+            n.va = va + bit_cast::<64, PLEN_W>(r.len);
+            n.rkey = rkey;
+            n.total = total;
+            if r.completes_rqe {
+                n.rq_head = c.rq_head + 1;
+            }
+        }
+        if invalid {
+            n.halted = true;
+        }
+        if rnr || gap {
+            n.asked = true;
+        }
+        let last_parked = c.tail == r.head;
+        if park && !r.resumed {
+            n.parked = true;
+            n.tail = r.head;
+        }
+        if request && r.resumed && !miss && last_parked {
+            n.parked = false;
+        }
+        let token = r.kind == RxKind::Op;
+        let drains = r.op != QpOpKind::Modify && r.op != QpOpKind::StartSq;
+        let early = token && c.parked && drains;
+        if token {
+            n = if early {
+                Context { halted: true, ..c }
+            } else {
+                after_token(c, r)
+            };
+        }
+        self.contexts.we.next = (busy && (request || token)) || !cleared;
+        self.contexts.waddr.next = if cleared {
+            r.qpn
+        } else {
+            self.clear.q.val().get_bits::<QP_W>(0)
+        };
+        self.contexts.wdata.next = if cleared { n } else { Context::default() };
+
+        // parking place
+        self.put_valid.next = busy && park && !r.resumed;
+        self.put.next = r;
+        self.put_first.next = !c.parked;
+        self.put_tail.next = c.tail;
+        self.verdict_valid.next = busy && request && r.resumed;
+        self.verdict_stay.next = miss;
+        self.verdict_end.next = last_parked;
+        self.again.next = busy && early;
+
+        // answer
+        let mut act = RxAct {
+            kind: r.kind,
+            op: r.op,
+            qpn: r.qpn,
+            psn: r.psn,
+            syndrome: ACK.into(),
+            msn: c.msn,
+            idx: c.rq_head,
+            status: status::SUCCESS.into(),
+            opcode: if r.write {
+                cqe_opcode::RECV_WRITE_IMM.into()
+            } else if r.has_imm {
+                cqe_opcode::RECV_IMM.into()
+            } else {
+                cqe_opcode::RECV.into()
+            },
+            byte_len: if r.send { offset + len } else { total },
+            imm: r.imm,
+            solicited: r.solicited,
+            cqn: r.cqn,
+            ..RxAct::default()
+        };
+        if good {
+            act.ack = r.ack_req || r.last;
+            act.msn = msn;
+            act.last = r.last;
+            act.uses_rqe = r.send || r.needs_rqe;
+            act.cqe = r.completes_rqe;
+            if r.rtr && !c.established {
+                act.note = eqe_event::COMM_ESTABLISHED.into();
+            }
+        }
+        if repeat {
+            act.ack = true;
+            act.psn = c.epsn - 1;
+        }
+        if gap {
+            act.ack = true;
+            act.psn = c.epsn;
+            act.syndrome = NAK_SEQUENCE.into();
+        }
+        if rnr {
+            act.ack = true;
+            act.syndrome = bit_cast::<8, 5>(r.min_rnr_timer) | RNR;
+        }
+        if invalid {
+            act.ack = true;
+            act.syndrome = NAK_INVALID.into();
+            act.check = if !in_sequence {
+                rules::OPCODE_SEQUENCE.into()
+            } else if !r.allowed {
+                rules::UNSUPPORTED.into()
+            } else {
+                rules::PAYLOAD_LENGTH.into()
+            };
+            // a SEND message under way has a receive WQE, whose completion tells
+            act.cqe = c.send;
+            act.status = status::REM_INV_REQ_ERR.into();
+            act.opcode = cqe_opcode::RECV.into();
+            act.note = eqe_event::QP_REQUEST_ERROR.into();
+            act.fatal = true;
+        }
+        self.out_valid.d.next = busy && !park && !early;
+        self.out.d.next = RxExec {
+            act,
+            head: r.head,
+            payload_at: r.payload_at,
+            len: r.len,
+            run: good,
+            halted: request && c.halted,
+            send: r.send,
+            rqe_done: good && r.completes_rqe,
+            va,
+            rkey,
+            span: missing,
+            offset,
+            pd: r.pd,
+        };
+        self.exec_valid.next = self.out_valid.q.val();
+        self.exec.next = self.out.q.val();
+
+        let counted = RxCounts {
+            rx_drop_out_of_order: newer && c.asked,
+            rx_duplicates: older,
+            ..RxCounts::default()
+        };
+        self.counted.d.next = if busy { counted } else { RxCounts::default() };
+        self.counts.next = self.counted.q.val();
+        if self.reset.val() {
+            self.busy.d.next = false;
+            self.out_valid.d.next = false;
+            self.counted.d.next = RxCounts::default();
+            self.clear.d.next = 0.into();
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! Receive WQEs: takes doorbells, reads the ring ahead into 8 slots a QP, and tells the responder how
+//! far it is.
+//!
+//! | port | |
+//! |---|---|
+//! | `bell` | new producer index; an impossible one is dropped and counted |
+//! | `posted` | the same, when it was good |
+//! | `rd` / `beat` | reads of up to 8 WQEs; 16 tags, one read a QP |
+//! | `look` | producer index and first index not in a slot of a QP, a cycle later |
+//! | `slot_at` / `slot` | a slot, a cycle later |
+//! | `free`, `flushed` | the WQEs before `idx` are used up: by a message, or by a flush |
+//! | `fin`, `op` | a token came out of the pipeline; `fin_go`: it is taken in this cycle |
+//!
+//! Fetches when at most half of the slots are in use. A ring of any size; a read ends at the ring's
+//! end. Keys are not looked at here: that happens when the WQE is used.
+use super::{QpQueue, RqeFree, RqeSlot, RxFin};
+use crate::cfg::*;
+use crate::prim::{Fifo, Reg, Sdpram};
+use crate::types::*;
+use rocenic_contract::cmd::qp_state;
+use rocenic_contract::{rqe, sge};
+use rtl::{clocks, regs, rtl};
+use rust_hdl_core::prelude::*;
+
+const TAG_W: usize = 4;
+const TAGS: usize = 1 << TAG_W;
+const SLOTS: u64 = 1 << RQE_SLOT_W;
+
+/// A read under way.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Tag {
+    busy: Bit,
+    qpn: Bits<QP_W>,
+    /// WQE of the next beat.
+    idx: Bits<IDX_W>,
+}
+
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Ring {
+    base: Bits<64>,
+    log2: Bits<4>,
+    error: Bit,
+}
+
+/// A beat, taken apart.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Arrived {
+    valid: Bit,
+    last: Bit,
+    tag: Bits<TAG_W>,
+    slot: RqeSlot,
+}
+
+/// Something happened to a QP's ring: it is queued for the fetcher.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Notice {
+    valid: Bit,
+    bell: Bit,
+    /// `posted` took it.
+    told: Bit,
+    qpn: Bits<QP_W>,
+    pi: Bits<IDX_W>,
+}
+
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+enum Step {
+    Idle,
+    Size,
+    Place,
+    Issue,
+}
+
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Fetch {
+    step: Step,
+    qpn: Bits<QP_W>,
+    tag: Bits<TAG_W>,
+    /// WQEs to read, and the first one.
+    count: Bits<{ RQE_SLOT_W + 1 }>,
+    idx: Bits<IDX_W>,
+    iova: Bits<64>,
+}
+
+#[derive(LogicBlock, Default)]
+pub struct RqFetch {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub bell_valid: Signal<In, Bit>,
+    pub bell_ready: Signal<Out, Bit>,
+    pub bell: Signal<In, RingBell>,
+    pub bell_bad: Signal<Out, Bit>,
+    pub posted_valid: Signal<Out, Bit>,
+    pub posted_ready: Signal<In, Bit>,
+    pub posted: Signal<Out, RingBell>,
+    pub rd_valid: Signal<Out, Bit>,
+    pub rd_ready: Signal<In, Bit>,
+    pub rd: Signal<Out, ReadReq>,
+    pub beat_valid: Signal<In, Bit>,
+    pub beat: Signal<In, ReadBeat>,
+    pub look: Signal<In, Bits<QP_W>>,
+    pub look_pi: Signal<Out, Bits<IDX_W>>,
+    pub look_filled: Signal<Out, Bits<IDX_W>>,
+    pub slot_at: Signal<In, Bits<{ QP_W + RQE_SLOT_W }>>,
+    pub slot: Signal<Out, RqeSlot>,
+    /// Pulses, at most one every 2 cycles.
+    pub free_valid: Signal<In, Bit>,
+    pub free: Signal<In, RqeFree>,
+    /// `free` can be taken from the responder's next packets.
+    pub room: Signal<Out, Bit>,
+    pub flushed_valid: Signal<In, Bit>,
+    pub flushed_ready: Signal<Out, Bit>,
+    pub flushed: Signal<In, RqeFree>,
+    pub fin_valid: Signal<In, Bit>,
+    pub fin_ready: Signal<Out, Bit>,
+    pub fin_go: Signal<In, Bit>,
+    pub fin: Signal<In, RxFin>,
+    pub op: Signal<In, QpOp>,
+    pi_look: Sdpram<Bits<IDX_W>, QP_W>,
+    pi: Sdpram<Bits<IDX_W>, QP_W>,
+    head: Sdpram<Bits<IDX_W>, QP_W>,
+    head_bell: Sdpram<Bits<IDX_W>, QP_W>,
+    log2_bell: Sdpram<Bits<4>, QP_W>,
+    ahead: Sdpram<Bits<IDX_W>, QP_W>,
+    filled: Sdpram<Bits<IDX_W>, QP_W>,
+    rings: Sdpram<Ring, QP_W>,
+    slots: Sdpram<RqeSlot, { QP_W + RQE_SLOT_W }>,
+    tags: [Reg<Tag>; TAGS],
+    arrived: Reg<Arrived>,
+    notice: Reg<Notice>,
+    fetch: Reg<Fetch>,
+    work: QpQueue,
+    frees: Fifo<RqeFree, 4, 5>,
+    free_used: Reg<Bits<5>>,
+    ends: Fifo<Bits<QP_W>, TAG_W, { TAG_W + 1 }>,
+}
+impl Logic for RqFetch {
+    #[rtl]
+    fn update(&mut self) {
+        regs!(self, clock, arrived, notice, fetch, free_used);
+        for i in 0..TAGS {
+            self.tags[i].clock.next = self.clock.val();
+            self.tags[i].d.next = self.tags[i].q.val();
+        }
+        clocks!(
+            self, clock, pi_look, pi, head, head_bell, log2_bell, ahead, filled, rings, slots,
+            work, frees, ends
+        );
+        self.work.reset.next = self.reset.val();
+        self.frees.reset.next = self.reset.val();
+        self.ends.reset.next = self.reset.val();
+
+        // a token: Create and Reset forget the ring
+        let op = self.op.val();
+        let fin = self.fin.val();
+        let go = self.fin_go.val();
+        let forget = fin.op == QpOpKind::Create || fin.op == QpOpKind::Reset;
+        let mut reading = false;
+        for i in 0..TAGS {
+            reading = reading || (self.tags[i].q.val().busy && self.tags[i].q.val().qpn == fin.qpn);
+        }
+        let notice = self.notice.q.val();
+        let fetch = self.fetch.q.val();
+        let arrived = self.arrived.q.val();
+        self.fin_ready.next = !notice.valid
+            && fetch.step == Step::Idle
+            && !arrived.valid
+            && !self.frees.o_valid.val()
+            && !reading;
+        let hold = self.fin_valid.val();
+        let clear = go && forget;
+
+        // notices: end of a read, used WQEs, doorbells
+        let open = !notice.valid && !hold;
+        let end = open && self.ends.o_valid.val();
+        let free = !notice.valid && !end && self.frees.o_valid.val();
+        let flush = open && !end && !free && self.flushed_valid.val();
+        let bell = open && !end && !free && !flush && self.bell_valid.val();
+        self.ends.o_ready.next = open;
+        self.frees.o_ready.next = !notice.valid && !end;
+        self.flushed_ready.next = open && !end && !free;
+        self.bell_ready.next = open && !end && !free && !flush;
+        let used = if free {
+            self.frees.o_data.val()
+        } else {
+            self.flushed.val()
+        };
+        let rung = self.bell.val();
+        let mut n = notice;
+        if end || free || flush || bell {
+            n = Notice {
+                valid: true,
+                bell,
+                told: false,
+                qpn: if end {
+                    self.ends.o_data.val()
+                } else if bell {
+                    rung.qpn
+                } else {
+                    used.qpn
+                },
+                pi: rung.pi,
+            };
+        }
+        let new_head = free || flush || clear;
+        self.head.we.next = new_head;
+        self.head_bell.we.next = new_head;
+        let head_at = if clear { fin.qpn } else { used.qpn };
+        let head_is = if clear { 0.into() } else { used.idx };
+        self.head.waddr.next = head_at;
+        self.head_bell.waddr.next = head_at;
+        self.head.wdata.next = head_is;
+        self.head_bell.wdata.next = head_is;
+        let bell_at = if notice.valid { notice.qpn } else { rung.qpn };
+        self.head_bell.raddr.next = bell_at;
+        self.log2_bell.raddr.next = bell_at;
+        let posted = notice.pi - self.head_bell.rdata.val();
+        let good = posted <= bits::<IDX_W>(1) << self.log2_bell.rdata.val();
+        let bad = notice.valid && notice.bell && !good && !notice.told;
+        self.bell_bad.next = bad;
+        let write_pi = notice.valid && notice.bell && good && !notice.told;
+        self.posted_valid.next = write_pi;
+        self.posted.next = RingBell {
+            qpn: notice.qpn,
+            pi: notice.pi,
+        };
+        let told = notice.told || !notice.bell || self.posted_ready.val();
+        self.work.put_valid.next = notice.valid && told && !bad;
+        self.work.put.next = notice.qpn;
+        if notice.valid {
+            n.told = notice.told || (notice.bell && self.posted_ready.val());
+            n.valid = !bad && !(told && self.work.put_ready.val());
+        }
+        self.notice.d.next = n;
+        self.pi.we.next = write_pi || clear;
+        self.pi_look.we.next = write_pi || clear;
+        let pi_at = if clear { fin.qpn } else { notice.qpn };
+        let pi_is = if clear { 0.into() } else { notice.pi };
+        self.pi.waddr.next = pi_at;
+        self.pi_look.waddr.next = pi_at;
+        self.pi.wdata.next = pi_is;
+        self.pi_look.wdata.next = pi_is;
+
+        // used WQEs wait here
+        self.frees.i_valid.next = self.free_valid.val();
+        self.frees.i_data.next = self.free.val();
+        let count = self.free_used.q.val();
+        self.free_used.d.next = if self.free_valid.val() && !free {
+            count + 1
+        } else if !self.free_valid.val() && free {
+            count - 1
+        } else {
+            count
+        };
+        // up to 4 packets are between the responder's entrance and `free`
+        self.room.next = count < 10;
+
+        // the fetcher
+        self.work.get_ready.next = fetch.step == Step::Idle && !hold;
+        self.pi.raddr.next = fetch.qpn;
+        self.head.raddr.next = fetch.qpn;
+        self.ahead.raddr.next = fetch.qpn;
+        self.rings.raddr.next = fetch.qpn;
+        let mut any_tag = false;
+        let mut own = false;
+        let mut tag = bits::<TAG_W>(0);
+        for i in (0..TAGS).rev() {
+            let t = self.tags[i].q.val();
+            any_tag = any_tag || !t.busy;
+            own = own || (t.busy && t.qpn == fetch.qpn);
+            if !t.busy {
+                tag = bits(i as u64);
+            }
+        }
+        let ring = self.rings.rdata.val();
+        let first = self.ahead.rdata.val();
+        let held = first - self.head.rdata.val();
+        let waiting = self.pi.rdata.val() - first;
+        let size = bits::<IDX_W>(1) << ring.log2;
+        let place = first & (size - 1);
+        let to_end = size - place;
+        let open_slots = bits::<IDX_W>(SLOTS) - held;
+        let a = if waiting < open_slots {
+            waiting
+        } else {
+            open_slots
+        };
+        let wanted = if a < to_end { a } else { to_end };
+        let some = held <= SLOTS / 2 && waiting.any() && !own && !ring.error;
+        let mut f = fetch;
+        match fetch.step {
+            Step::Idle => {
+                f.qpn = self.work.get.val();
+                if self.work.get_valid.val() && !hold {
+                    f.step = Step::Size;
+                }
+            }
+            // the RAMs are read
+            Step::Size => f.step = Step::Place,
+            Step::Place => {
+                f.count = wanted.get_bits::<{ RQE_SLOT_W + 1 }>(0);
+                f.idx = first;
+                f.tag = tag;
+                f.iova = ring.base
+                    + (bit_cast::<64, IDX_W>(place) << rqe::BYTES.trailing_zeros() as u64);
+                if !some {
+                    f.step = Step::Idle;
+                } else if any_tag {
+                    f.step = Step::Issue;
+                }
+            }
+            Step::Issue => {
+                if self.rd_ready.val() {
+                    f.step = Step::Idle;
+                }
+            }
+        }
+        self.fetch.d.next = f;
+        let issue = fetch.step == Step::Issue;
+        let issued = issue && self.rd_ready.val();
+        self.rd_valid.next = issue;
+        self.rd.next = ReadReq {
+            tag: bit_cast::<6, TAG_W>(fetch.tag),
+            iova: fetch.iova,
+            bytes: bit_cast::<PLEN_W, { RQE_SLOT_W + 1 }>(fetch.count)
+                << rqe::BYTES.trailing_zeros() as u64,
+        };
+        self.ahead.we.next = issued || clear;
+        self.ahead.waddr.next = if clear { fin.qpn } else { fetch.qpn };
+        self.ahead.wdata.next = if clear {
+            0.into()
+        } else {
+            fetch.idx + bit_cast::<IDX_W, { RQE_SLOT_W + 1 }>(fetch.count)
+        };
+        self.rings.we.next = go;
+        self.rings.waddr.next = fin.qpn;
+        self.rings.wdata.next = Ring {
+            base: op.cfg.rq_base,
+            log2: op.cfg.rq_log2,
+            error: op.cfg.state == qp_state::ERROR,
+        };
+        self.log2_bell.we.next = go;
+        self.log2_bell.waddr.next = fin.qpn;
+        self.log2_bell.wdata.next = op.cfg.rq_log2;
+
+        // beats: one WQE each
+        let beat = self.beat.val();
+        let lkey0 = beat
+            .data
+            .get_bits::<{ rqe::SGE0_LKEY.width }>(rqe::SGE0_LKEY.lsb);
+        let lkey1 = beat
+            .data
+            .get_bits::<{ rqe::SGE1_LKEY.width }>(rqe::SGE1_LKEY.lsb);
+        let no_piece = lkey0 == u64::from(sge::END_LKEY);
+        let one_piece = lkey1 == u64::from(sge::END_LKEY);
+        self.arrived.d.next = Arrived {
+            valid: self.beat_valid.val(),
+            last: beat.last,
+            tag: beat.tag.get_bits::<TAG_W>(0),
+            slot: RqeSlot {
+                va: beat
+                    .data
+                    .get_bits::<{ rqe::SGE0_VA.width }>(rqe::SGE0_VA.lsb),
+                len: if no_piece {
+                    0.into()
+                } else {
+                    beat.data
+                        .get_bits::<{ rqe::SGE0_LENGTH.width }>(rqe::SGE0_LENGTH.lsb)
+                },
+                lkey: lkey0,
+                malformed: !no_piece && !one_piece,
+                bus_err: beat.error,
+            },
+        };
+        let mut t = Tag::default();
+        for i in 0..TAGS {
+            if arrived.tag == i as u64 {
+                t = self.tags[i].q.val();
+            }
+        }
+        let slot_at = (bit_cast::<{ QP_W + RQE_SLOT_W }, QP_W>(t.qpn) << RQE_SLOT_W as u64)
+            | bit_cast::<{ QP_W + RQE_SLOT_W }, RQE_SLOT_W>(t.idx.get_bits::<RQE_SLOT_W>(0));
+        self.slots.we.next = arrived.valid;
+        self.slots.waddr.next = slot_at;
+        self.slots.wdata.next = arrived.slot;
+        self.filled.we.next = arrived.valid || clear;
+        self.filled.waddr.next = if clear { fin.qpn } else { t.qpn };
+        self.filled.wdata.next = if clear { 0.into() } else { t.idx + 1 };
+        self.ends.i_valid.next = arrived.valid && arrived.last;
+        self.ends.i_data.next = t.qpn;
+        for i in 0..TAGS {
+            if arrived.valid && arrived.tag == i as u64 {
+                self.tags[i].d.next = Tag {
+                    busy: t.busy && !arrived.last,
+                    qpn: t.qpn,
+                    idx: t.idx + 1,
+                };
+            }
+            if issued && fetch.tag == i as u64 {
+                self.tags[i].d.next = Tag {
+                    busy: true,
+                    qpn: fetch.qpn,
+                    idx: fetch.idx,
+                };
+            }
+        }
+        self.pi_look.raddr.next = self.look.val();
+        self.filled.raddr.next = self.look.val();
+        self.look_pi.next = self.pi_look.rdata.val();
+        self.look_filled.next = self.filled.rdata.val();
+        self.slots.raddr.next = self.slot_at.val();
+        self.slot.next = self.slots.rdata.val();
+        if self.reset.val() {
+            self.arrived.d.next = Arrived::default();
+            self.notice.d.next = Notice::default();
+            self.fetch.d.next = Fetch::default();
+            self.free_used.d.next = 0.into();
+            for i in 0..TAGS {
+                self.tags[i].d.next = Tag::default();
+            }
+        }
+    }
+}

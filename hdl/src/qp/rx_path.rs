@@ -1,0 +1,228 @@
+//! The receive path behind the packet buffer: `rx_dispatch`, `responder` with its parking place,
+//! `rx_access`, `rq_fetch`, `rx_retire`, `rq_flush`.
+//!
+//! | port | |
+//! |---|---|
+//! | `op` | taken when everything of the QP that came before is done, its DMA writes included |
+//! | `drain_req` / `drain_ack` | the same for all QPs; `drain_ack` stays until `drain_req` goes |
+//! | `bell` | receive queue doorbells; `bell_bad`: pulse, an impossible index was dropped |
+//! | `pkt` | packets from the buffer |
+//! | `ack` | ACKs for the completer |
+//! | `rd` / `beat` | receive WQE reads |
+//! | `mr_req` / `mr_rsp` | region table, answer 3 cycles later |
+//! | `wr` / `done` | payload writes; `done` in order, never refused |
+//! | `ack_out`, `cqe`, `fault` | answers |
+//! | `counts` | pulses |
+//!
+//! The command processor must not stop taking `fault` for good; while it waits for `op_ready` it may.
+use super::rq_fetch::RqFetch;
+use super::rq_flush::RqFlush;
+use super::rx_access::RxAccess;
+use super::rx_dispatch::RxDispatch;
+use super::rx_park::RxPark;
+use super::rx_retire::RxRetire;
+use super::{Responder, RxCounts};
+use crate::prim::Reg;
+use crate::types::*;
+use rtl::{clocks, regs, rtl};
+use rust_hdl_core::prelude::*;
+
+#[derive(LogicBlock, Default)]
+pub struct RxPath {
+    pub clock: Signal<In, Clock>,
+    pub reset: Signal<In, Bit>,
+    pub op_valid: Signal<In, Bit>,
+    pub op_ready: Signal<Out, Bit>,
+    pub op: Signal<In, QpOp>,
+    pub drain_req: Signal<In, Bit>,
+    pub drain_ack: Signal<Out, Bit>,
+    pub bell_valid: Signal<In, Bit>,
+    pub bell_ready: Signal<Out, Bit>,
+    pub bell: Signal<In, RingBell>,
+    pub bell_bad: Signal<Out, Bit>,
+    pub pkt_valid: Signal<In, Bit>,
+    pub pkt_ready: Signal<Out, Bit>,
+    pub pkt: Signal<In, RxPkt>,
+    pub ack_valid: Signal<Out, Bit>,
+    pub ack_ready: Signal<In, Bit>,
+    pub ack: Signal<Out, AckIn>,
+    pub rd_valid: Signal<Out, Bit>,
+    pub rd_ready: Signal<In, Bit>,
+    pub rd: Signal<Out, ReadReq>,
+    pub beat_valid: Signal<In, Bit>,
+    pub beat: Signal<In, ReadBeat>,
+    pub mr_req_valid: Signal<Out, Bit>,
+    pub mr_req: Signal<Out, MrReq>,
+    pub mr_rsp: Signal<In, MrRsp>,
+    pub wr_valid: Signal<Out, Bit>,
+    pub wr_ready: Signal<In, Bit>,
+    pub wr: Signal<Out, WriteCmd>,
+    pub done_valid: Signal<In, Bit>,
+    pub done_ready: Signal<Out, Bit>,
+    pub done: Signal<In, WriteDone>,
+    pub ack_out_valid: Signal<Out, Bit>,
+    pub ack_out_ready: Signal<In, Bit>,
+    pub ack_out: Signal<Out, AckReq>,
+    pub cqe_valid: Signal<Out, Bit>,
+    pub cqe_ready: Signal<In, Bit>,
+    pub cqe: Signal<Out, CqeReq>,
+    pub fault_valid: Signal<Out, Bit>,
+    pub fault_ready: Signal<In, Bit>,
+    pub fault: Signal<Out, QpFault>,
+    pub counts: Signal<Out, RxCounts>,
+    dispatch: RxDispatch,
+    responder: Responder,
+    park: RxPark,
+    access: RxAccess,
+    fetch: RqFetch,
+    retire: RxRetire,
+    flush: RqFlush,
+    /// Drops of dead QPs that are not counted yet: two blocks may drop in one cycle.
+    uncounted: Reg<Bits<4>>,
+}
+impl Logic for RxPath {
+    #[rtl]
+    fn update(&mut self) {
+        clocks!(
+            self, clock, dispatch, responder, park, access, fetch, retire, flush
+        );
+        regs!(self, clock, uncounted);
+        let reset = self.reset.val();
+        self.dispatch.reset.next = reset;
+        self.responder.reset.next = reset;
+        self.park.reset.next = reset;
+        self.access.reset.next = reset;
+        self.fetch.reset.next = reset;
+        self.retire.reset.next = reset;
+        self.flush.reset.next = reset;
+
+        // dispatch
+        let fin_go =
+            self.retire.fin_valid.val() && self.fetch.fin_ready.val() && self.flush.fin_ready.val();
+        let op = self.op.val();
+        self.dispatch.op_valid.next = self.op_valid.val();
+        self.op_ready.next = self.dispatch.op_ready.val();
+        self.dispatch.op.next = op;
+        self.dispatch.op_done.next = fin_go;
+        self.dispatch.again.next = self.responder.again.val();
+        self.dispatch.drain_req.next = self.drain_req.val();
+        self.drain_ack.next = self.dispatch.drain_ack.val();
+        self.dispatch.drain_done.next = self.retire.drain_done.val();
+        self.dispatch.pkt_valid.next = self.pkt_valid.val();
+        self.pkt_ready.next = self.dispatch.pkt_ready.val();
+        self.dispatch.pkt.next = self.pkt.val();
+        self.ack_valid.next = self.dispatch.ack_valid.val();
+        self.dispatch.ack_ready.next = self.ack_ready.val();
+        self.ack.next = self.dispatch.ack.val();
+
+        // the loop
+        self.responder.req_valid.next = self.dispatch.req_valid.val();
+        self.dispatch.req_ready.next = self.responder.req_ready.val();
+        self.responder.req.next = self.dispatch.req.val();
+        self.responder.res_valid.next = self.park.res_valid.val();
+        self.park.res_ready.next = self.responder.res_ready.val();
+        self.responder.res.next = self.park.res.val();
+        self.park.verdict_valid.next = self.responder.verdict_valid.val();
+        self.park.verdict_stay.next = self.responder.verdict_stay.val();
+        self.park.verdict_end.next = self.responder.verdict_end.val();
+        self.park.put_valid.next = self.responder.put_valid.val();
+        self.park.put.next = self.responder.put.val();
+        self.park.put_first.next = self.responder.put_first.val();
+        self.park.put_tail.next = self.responder.put_tail.val();
+        self.fetch.look.next = self.responder.look.val();
+        self.responder.look_pi.next = self.fetch.look_pi.val();
+        self.responder.look_filled.next = self.fetch.look_filled.val();
+        self.responder.room.next = self.access.room.val() && self.fetch.room.val();
+
+        // keys and writes
+        self.access.exec_valid.next = self.responder.exec_valid.val();
+        self.access.exec.next = self.responder.exec.val();
+        self.fetch.slot_at.next = self.access.slot_at.val();
+        self.access.slot.next = self.fetch.slot.val();
+        self.fetch.free_valid.next = self.access.free_valid.val();
+        self.fetch.free.next = self.access.free.val();
+        self.mr_req_valid.next = self.access.mr_req_valid.val();
+        self.mr_req.next = self.access.mr_req.val();
+        self.access.mr_rsp.next = self.mr_rsp.val();
+        self.wr_valid.next = self.access.wr_valid.val();
+        self.access.wr_ready.next = self.wr_ready.val();
+        self.wr.next = self.access.wr.val();
+
+        // the receive queue
+        self.fetch.bell_valid.next = self.bell_valid.val();
+        self.bell_ready.next = self.fetch.bell_ready.val();
+        self.fetch.bell.next = self.bell.val();
+        self.bell_bad.next = self.fetch.bell_bad.val();
+        self.rd_valid.next = self.fetch.rd_valid.val();
+        self.fetch.rd_ready.next = self.rd_ready.val();
+        self.rd.next = self.fetch.rd.val();
+        self.fetch.beat_valid.next = self.beat_valid.val();
+        self.fetch.beat.next = self.beat.val();
+        self.fetch.fin_valid.next = self.retire.fin_valid.val();
+        self.fetch.fin_go.next = fin_go;
+        self.fetch.fin.next = self.retire.fin.val();
+        self.fetch.op.next = op;
+        self.flush.posted_valid.next = self.fetch.posted_valid.val();
+        self.fetch.posted_ready.next = self.flush.posted_ready.val();
+        self.flush.posted.next = self.fetch.posted.val();
+        self.fetch.flushed_valid.next = self.flush.flushed_valid.val();
+        self.flush.flushed_ready.next = self.fetch.flushed_ready.val();
+        self.fetch.flushed.next = self.flush.flushed.val();
+        self.flush.fin_valid.next = self.retire.fin_valid.val();
+        self.flush.fin_go.next = fin_go;
+        self.flush.fin.next = self.retire.fin.val();
+        self.flush.op.next = op;
+
+        // answers
+        self.retire.act_valid.next = self.access.act_valid.val();
+        self.access.act_ready.next = self.retire.act_ready.val();
+        self.retire.act.next = self.access.act.val();
+        self.retire.done_valid.next = self.done_valid.val();
+        self.retire.done.next = self.done.val();
+        self.done_ready.next = self.retire.done_ready.val();
+        self.retire.fin_go.next = fin_go;
+        self.ack_out_valid.next = self.retire.ack_out_valid.val();
+        self.retire.ack_out_ready.next = self.ack_out_ready.val();
+        self.ack_out.next = self.retire.ack_out.val();
+        self.fault_valid.next = self.retire.fault_valid.val();
+        self.retire.fault_ready.next = self.fault_ready.val();
+        self.fault.next = self.retire.fault.val();
+        // a flush gives way to messages only between its completions
+        self.cqe_valid.next = self.retire.cqe_valid.val() || self.flush.cqe_valid.val();
+        self.cqe.next = if self.flush.cqe_valid.val() {
+            self.flush.cqe.val()
+        } else {
+            self.retire.cqe.val()
+        };
+        self.flush.cqe_ready.next = self.cqe_ready.val();
+        self.retire.cqe_ready.next = self.cqe_ready.val() && !self.flush.cqe_valid.val();
+
+        let d = self.dispatch.counts.val();
+        let r = self.responder.counts.val();
+        let t = self.retire.counts.val();
+        let late = self.access.counts.val().rx_drop_qp_state;
+        let left = self.uncounted.q.val();
+        self.uncounted.d.next = if reset {
+            0.into()
+        } else if d.rx_drop_qp_state && late {
+            left + 1
+        } else if !d.rx_drop_qp_state && !late && left.any() {
+            left - 1
+        } else {
+            left
+        };
+        self.counts.next = RxCounts {
+            rx_drop_qp_state: d.rx_drop_qp_state || late || left.any(),
+            rx_drop_out_of_order: r.rx_drop_out_of_order,
+            rx_duplicates: r.rx_duplicates,
+            flushed: self.flush.cqe_valid.val() && self.cqe_ready.val(),
+            tx_nak_seq: t.tx_nak_seq,
+            tx_nak_inv_req: t.tx_nak_inv_req,
+            tx_nak_access: t.tx_nak_access,
+            tx_nak_op: t.tx_nak_op,
+            tx_rnr: t.tx_rnr,
+            resp_errors: t.resp_errors,
+            ..d
+        };
+    }
+}

@@ -1,0 +1,169 @@
+//! What travels between the blocks of the receive path.
+use crate::cfg::*;
+use crate::types::{QpOpKind, WriteCmd};
+use rust_hdl_core::prelude::*;
+
+/// What an entry of the receive pipeline is.
+#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
+pub enum RxKind {
+    /// A packet that moves nothing and is answered by nothing: only its buffer cells are freed.
+    Free,
+    /// A request, to be checked against the responder's state.
+    Request,
+    /// A `QpOp` on its way: what came before it is done when it comes out (rule R9).
+    Op,
+    /// The same for the command processor's drain request: no QP is touched.
+    Drain,
+}
+
+/// A packet or token from `rx_dispatch` to `responder`. What depends on the QP's configuration is
+/// decided already.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RxReq {
+    pub kind: RxKind,
+    pub op: QpOpKind,
+    pub qpn: Bits<QP_W>,
+    /// Of a token: the PSN to start with.
+    pub psn: Bits<24>,
+    pub head: Bits<CELL_W>,
+    pub payload_at: Bits<7>,
+    pub len: Bits<PLEN_W>,
+    pub va: Bits<64>,
+    pub rkey: Bits<32>,
+    pub dma_len: Bits<32>,
+    pub imm: Bits<32>,
+    pub solicited: Bit,
+    pub ack_req: Bit,
+    /// SEND or WRITE, by the opcode table; neither: READ or atomic.
+    pub send: Bit,
+    pub write: Bit,
+    /// First or last packet of its message; ONLY is both.
+    pub first: Bit,
+    pub last: Bit,
+    pub has_imm: Bit,
+    pub needs_rqe: Bit,
+    pub completes_rqe: Bit,
+    /// The device and the QP's access flags allow the opcode.
+    pub allowed: Bit,
+    /// The length rules that need no message cursor hold.
+    pub len_ok: Bit,
+    pub pd: Bits<16>,
+    pub cqn: Bits<CQ_W>,
+    pub min_rnr_timer: Bits<5>,
+    /// The QP is in RTR.
+    pub rtr: Bit,
+    /// Comes from the parking place.
+    pub resumed: Bit,
+}
+
+/// Answer and completion of a packet, and what else `rx_retire` has to do when its payload is written.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RxAct {
+    pub kind: RxKind,
+    pub op: QpOpKind,
+    pub qpn: Bits<QP_W>,
+    /// An ACK or NAK with `psn`, `syndrome`, `msn`.
+    pub ack: Bit,
+    pub psn: Bits<24>,
+    pub syndrome: Bits<8>,
+    pub msn: Bits<24>,
+    /// The message ends: `msn` counts it.
+    pub last: Bit,
+    /// The packet uses receive WQE `idx`: a failing write completes it with an error.
+    pub uses_rqe: Bit,
+    pub idx: Bits<IDX_W>,
+    /// A completion.
+    pub cqe: Bit,
+    pub opcode: Bits<8>,
+    pub status: Bits<8>,
+    pub byte_len: Bits<32>,
+    pub imm: Bits<32>,
+    pub solicited: Bit,
+    pub cqn: Bits<CQ_W>,
+    /// `contract` event, 0 for none.
+    pub note: Bits<8>,
+    /// Of an error: number of the failed check in `contract::rules`.
+    pub check: Bits<8>,
+    /// The QP is dead from here on.
+    pub fatal: Bit,
+}
+
+/// A packet behind the responder's loop: what is to be moved, and the answer if the keys allow it.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RxExec {
+    pub act: RxAct,
+    pub head: Bits<CELL_W>,
+    pub payload_at: Bits<7>,
+    pub len: Bits<PLEN_W>,
+    /// In order and accepted: move the payload.
+    pub run: Bit,
+    /// Dropped because the QP is dead.
+    pub halted: Bit,
+    pub send: Bit,
+    /// The message ends: its receive WQE, if it has one, is used up.
+    pub rqe_done: Bit,
+    /// WRITE: address of the payload, its key, and the bytes from there that the key must cover.
+    pub va: Bits<64>,
+    pub rkey: Bits<32>,
+    pub span: Bits<32>,
+    /// SEND: bytes of the message before this packet.
+    pub offset: Bits<32>,
+    pub pd: Bits<16>,
+}
+
+/// A prefetched receive WQE.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RqeSlot {
+    pub va: Bits<64>,
+    pub len: Bits<32>,
+    pub lkey: Bits<32>,
+    /// More pieces than the device takes.
+    pub malformed: Bit,
+    /// Reading it from the ring failed on the bus.
+    pub bus_err: Bit,
+}
+
+/// A receive WQE is used up: the next one is `idx`.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RqeFree {
+    pub qpn: Bits<QP_W>,
+    pub idx: Bits<IDX_W>,
+}
+
+/// A token that left the pipeline: nothing of its QP is in flight. `idx` is the first receive WQE
+/// that has no completion yet.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RxFin {
+    pub op: QpOpKind,
+    pub qpn: Bits<QP_W>,
+    pub idx: Bits<IDX_W>,
+}
+
+/// A write command and its action leave `rx_access` together.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RxOut {
+    pub wr: WriteCmd,
+    pub act: RxAct,
+}
+
+/// One pulse a counter of `contract::counters`, named as there.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RxCounts {
+    pub rx_drop_opcode: Bit,
+    pub rx_drop_src_ip: Bit,
+    pub rx_drop_qp0: Bit,
+    pub rx_drop_qpn: Bit,
+    pub rx_drop_qp_state: Bit,
+    pub rx_drop_pkey: Bit,
+    pub rx_drop_transport: Bit,
+    pub rx_drop_out_of_order: Bit,
+    pub rx_duplicates: Bit,
+    pub rx_cnp: Bit,
+    pub tx_nak_seq: Bit,
+    pub tx_nak_inv_req: Bit,
+    pub tx_nak_access: Bit,
+    pub tx_nak_op: Bit,
+    pub tx_rnr: Bit,
+    pub resp_errors: Bit,
+    pub flushed: Bit,
+}

@@ -1,0 +1,433 @@
+//! The receive path with a host around it, and a model of each QP beside it.
+use super::host::{Host, Region, State, rqe};
+use super::model::{self, Packet, Qp, Rqe};
+use rocenic_contract::cmd::{access, qp_state};
+use rocenic_hdl::qp::RxPath;
+use rocenic_hdl::types::*;
+use rocenic_testbench::bfm::{ChannelSink, ChannelSource, Pause};
+use rocenic_testbench::{Dut, Random, Value};
+use rust_hdl_core::prelude::*;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+pub const PEER: u32 = 0x0a00_0002;
+pub const PKEY: u16 = 0xffff;
+const RING_LOG2: u64 = 5;
+
+pub struct Bench {
+    pub dut: Dut,
+    pub host: Rc<RefCell<State>>,
+    pub r: Random,
+    op: ChannelSource<QpOp>,
+    bell: ChannelSource<RingBell>,
+    pub ack: ChannelSink<AckIn>,
+    pub ack_out: ChannelSink<AckReq>,
+    pub cqe: ChannelSink<CqeReq>,
+    pub fault: ChannelSink<QpFault>,
+    pub qps: BTreeMap<u32, Qp>,
+    pub configs: BTreeMap<u32, QpCfg>,
+    pi: HashMap<u32, u16>,
+    /// What each packet has to write.
+    pub want: Vec<Option<(u64, u64)>>,
+    ops: u64,
+    bells: u64,
+    pub counts: BTreeMap<&'static str, u64>,
+    seen: Seen,
+}
+/// What came out, by QP.
+#[derive(Default)]
+pub struct Seen {
+    pub acks: HashMap<u32, Vec<Value<AckReq>>>,
+    pub cqes: HashMap<u32, Vec<Value<CqeReq>>>,
+    pub faults: HashMap<u32, Vec<Value<QpFault>>>,
+}
+
+const COUNTS: &[&str] = &[
+    "rx_drop_opcode",
+    "rx_drop_src_ip",
+    "rx_drop_qp0",
+    "rx_drop_qpn",
+    "rx_drop_qp_state",
+    "rx_drop_pkey",
+    "rx_drop_transport",
+    "rx_drop_out_of_order",
+    "rx_duplicates",
+    "rx_cnp",
+    "tx_nak_seq",
+    "tx_nak_inv_req",
+    "tx_nak_access",
+    "tx_nak_op",
+    "tx_rnr",
+    "resp_errors",
+    "flushed",
+];
+
+/// A packet that is right in every respect but those a test changes.
+pub fn packet(opcode: u8, psn: u32, len: u64) -> Packet {
+    Packet {
+        opcode,
+        psn: psn & 0xff_ffff,
+        len,
+        va: 0,
+        rkey: 0,
+        dma_len: 0,
+        imm: 0,
+        ack_req: false,
+        solicited: false,
+    }
+}
+pub fn write(opcode: u8, psn: u32, len: u64, va: u64, rkey: u32, dma_len: u64) -> Packet {
+    Packet {
+        va,
+        rkey,
+        dma_len: dma_len as u32,
+        ..packet(opcode, psn, len)
+    }
+}
+
+impl Bench {
+    pub fn new() -> Bench {
+        let mut dut = Dut::new(RxPath::default());
+        let op = dut.source("op");
+        let bell = dut.source("bell");
+        let ack = dut.sink("ack");
+        let ack_out = dut.sink("ack_out");
+        let cqe = dut.sink("cqe");
+        let fault = dut.sink("fault");
+        let (host, state) = Host::new(&mut dut);
+        dut.add(host);
+        dut.reset();
+        let r = dut.random("test");
+        // the tables are cleared
+        dut.steps(1100);
+        Bench {
+            dut,
+            host: state,
+            r,
+            op,
+            bell,
+            ack,
+            ack_out,
+            cqe,
+            fault,
+            qps: BTreeMap::new(),
+            configs: BTreeMap::new(),
+            pi: HashMap::new(),
+            want: vec![],
+            ops: 0,
+            bells: 0,
+            counts: BTreeMap::new(),
+            seen: Seen::default(),
+        }
+    }
+    /// Back-pressure on every output.
+    pub fn pause(&mut self, percent: u32) {
+        let seed = self.r.next_u64();
+        self.ack_out.set_pause(Pause::random(seed, percent));
+        self.cqe.set_pause(Pause::random(seed + 1, percent));
+        self.fault.set_pause(Pause::random(seed + 2, percent));
+        self.ack.set_pause(Pause::random(seed + 3, percent));
+        let mut h = self.host.borrow_mut();
+        h.wr_pause = percent;
+        h.rd_pause = percent;
+        h.pkt_pause = percent;
+    }
+    pub fn step(&mut self, n: u64) {
+        for _ in 0..n {
+            self.dut.step();
+            if self.dut.get("counts") != 0 {
+                let v = self.dut.value::<rocenic_hdl::qp::RxCounts>("counts");
+                for c in COUNTS {
+                    *self.counts.entry(c).or_default() += v.field(c);
+                }
+            }
+            *self.counts.entry("bell_bad").or_default() += self.dut.get("bell_bad");
+        }
+    }
+    pub fn count(&self, name: &str) -> u64 {
+        self.counts.get(name).copied().unwrap_or(0)
+    }
+    pub fn op(&mut self, kind: QpOpKind, qpn: u32, cfg: QpCfg) {
+        self.start_op(kind, qpn, cfg);
+        self.wait_op();
+    }
+    pub fn start_op(&mut self, kind: QpOpKind, qpn: u32, cfg: QpCfg) {
+        self.configs.insert(qpn, cfg);
+        self.op.send(&QpOp {
+            kind,
+            qpn: bits(qpn.into()),
+            cfg,
+        });
+        self.ops += 1;
+    }
+    pub fn op_pending(&self) -> bool {
+        self.op.taken() < self.ops
+    }
+    pub fn wait_op(&mut self) {
+        let mut left = 20_000;
+        while self.op_pending() {
+            self.step(1);
+            left -= 1;
+            assert!(left > 0, "the operation is never taken");
+        }
+    }
+    /// The configuration of a model.
+    pub fn cfg(&self, qpn: u32) -> QpCfg {
+        let q = &self.qps[&qpn];
+        let code = q.pmtu.trailing_zeros() - 7;
+        QpCfg {
+            state: qp_state::RTR.into(),
+            transport: 0.into(),
+            pd: u64::from(q.pd).into(),
+            pmtu: u64::from(code).into(),
+            pkey: u64::from(PKEY).into(),
+            dip: u64::from(PEER).into(),
+            rq_base: ring(qpn).into(),
+            rq_log2: RING_LOG2.into(),
+            recv_cqn: u64::from(qpn ^ 5).into(),
+            rq_psn: u64::from(q.epsn).into(),
+            min_rnr_timer: u64::from(q.rnr_timer).into(),
+            access: if q.remote_write {
+                access::REMOTE_WRITE.into()
+            } else {
+                0.into()
+            },
+            ..QpCfg::default()
+        }
+    }
+    /// RESET, INIT, RTR.
+    pub fn connect(&mut self, qpn: u32, qp: Qp) {
+        self.qps.insert(qpn, qp);
+        let cfg = self.cfg(qpn);
+        let init = QpCfg {
+            state: qp_state::INIT.into(),
+            ..cfg
+        };
+        self.op(QpOpKind::Create, qpn, init);
+        self.op(QpOpKind::StartRq, qpn, cfg);
+        self.pi.insert(qpn, 0);
+    }
+    pub fn region(&mut self, r: Region) {
+        self.host.borrow_mut().regions.push(r);
+    }
+    pub fn post(&mut self, qpn: u32, w: Rqe) {
+        let pi = self.pi.get_mut(&qpn).unwrap();
+        let at = ring(qpn) + 64 * (u64::from(*pi) % (1 << RING_LOG2));
+        let pieces = [(w.va, w.len as u32, w.lkey), (w.va, 1, w.lkey)];
+        let mut h = self.host.borrow_mut();
+        h.lines
+            .insert(at, rqe(if w.many { &pieces } else { &pieces[..1] }));
+        if w.unreadable {
+            h.read_errors.insert(at);
+        } else {
+            h.read_errors.remove(&at);
+        }
+        *pi = pi.wrapping_add(1);
+        self.qps.get_mut(&qpn).unwrap().posted.push_back(w);
+    }
+    pub fn ring(&mut self, qpn: u32) {
+        let pi = self.pi[&qpn];
+        self.ring_with(qpn, pi);
+    }
+    /// The doorbell, and the cycles until it has certainly arrived.
+    pub fn ring_with(&mut self, qpn: u32, pi: u16) {
+        self.bell.send(&RingBell {
+            qpn: bits(qpn.into()),
+            pi: u64::from(pi).into(),
+        });
+        self.bells += 1;
+        let mut left = 2000;
+        while self.bell.taken() < self.bells {
+            self.step(1);
+            left -= 1;
+            assert!(left > 0, "the doorbell is never taken");
+        }
+        self.step(8);
+    }
+    pub fn header(&self, qpn: u32, p: &Packet) -> RxHdr {
+        RxHdr {
+            opcode: u64::from(p.opcode).into(),
+            solicited: p.solicited,
+            pkey: u64::from(PKEY).into(),
+            qpn: u64::from(qpn).into(),
+            ack_req: p.ack_req,
+            psn: u64::from(p.psn).into(),
+            va: p.va.into(),
+            rkey: u64::from(p.rkey).into(),
+            dma_len: u64::from(p.dma_len).into(),
+            imm: u64::from(p.imm).into(),
+            sip: u64::from(PEER).into(),
+            payload_at: 70.into(),
+            payload_len: p.len.into(),
+            ..RxHdr::default()
+        }
+    }
+    /// Sends a packet that the model sees too.
+    pub fn send(&mut self, qpn: u32, p: Packet) {
+        let id = self.want.len();
+        let regions = self.host.borrow().regions.clone();
+        let w = self.qps.get_mut(&qpn).unwrap().packet(&p, &regions, id);
+        self.want.push(w);
+        let h = self.header(qpn, &p);
+        self.host.borrow_mut().packets.push_back(h);
+    }
+    /// Sends a packet that must be dropped without a trace but its counter.
+    pub fn send_dropped(&mut self, h: RxHdr) {
+        self.want.push(None);
+        self.host.borrow_mut().packets.push_back(h);
+    }
+    /// Until all packets are gone and nothing came out for a while.
+    pub fn settle(&mut self) {
+        let mut left = 200_000;
+        while self.host.borrow().busy() {
+            self.step(1);
+            left -= 1;
+            let waiting = self.host.borrow().packets.len();
+            assert!(left > 0, "packets are never freed; {waiting} not sent yet");
+        }
+        let outputs = |b: &Bench| b.ack_out.len() + b.cqe.len() + b.fault.len();
+        let mut before = usize::MAX;
+        while outputs(self) != before {
+            before = outputs(self);
+            self.step(250);
+        }
+    }
+    pub fn seen(&mut self) -> &Seen {
+        while let Some(v) = self.ack_out.try_recv() {
+            self.seen
+                .acks
+                .entry(v.field("qpn") as u32)
+                .or_default()
+                .push(v);
+        }
+        while let Some(v) = self.cqe.try_recv() {
+            self.seen
+                .cqes
+                .entry(v.field("qpn") as u32)
+                .or_default()
+                .push(v);
+        }
+        while let Some(v) = self.fault.try_recv() {
+            self.seen
+                .faults
+                .entry(v.field("qpn") as u32)
+                .or_default()
+                .push(v);
+        }
+        &self.seen
+    }
+    /// Everything that came out against the models.
+    #[track_caller]
+    pub fn check(&mut self) {
+        self.settle();
+        self.seen();
+        let h = self.host.borrow();
+        let mut got = vec![None; self.want.len()];
+        for w in &h.written {
+            assert!(got[w.packet].is_none(), "packet {} leaves twice", w.packet);
+            got[w.packet] = Some((w.iova, w.len));
+            assert!(w.len == 0 || w.payload_at == 70, "{w:?}");
+        }
+        for (i, (g, w)) in got.iter().zip(&self.want).enumerate() {
+            let g = g.unwrap_or_else(|| panic!("packet {i} never leaves"));
+            let g = (g.1 > 0).then_some(g);
+            assert_eq!(g, *w, "packet {i}: written (left) against expected (right)");
+        }
+        for (qpn, qp) in &self.qps {
+            let none = vec![];
+            let acks = self.seen.acks.get(qpn).unwrap_or(&none);
+            for (i, (g, w)) in acks.iter().zip(&qp.acks).enumerate() {
+                let got = (
+                    g.field("psn") as u32,
+                    g.field("syndrome") as u8,
+                    g.field("msn") as u32,
+                );
+                assert_eq!(
+                    got,
+                    (w.psn, w.syndrome, w.msn),
+                    "QP {qpn}, answer {i}: {g:?} against {w:x?}"
+                );
+                assert!(
+                    h.done_at[&w.after] < g.cycle,
+                    "QP {qpn}, answer {i} leaves before packet {} is written",
+                    w.after
+                );
+            }
+            assert_eq!(
+                acks.len(),
+                qp.acks.len(),
+                "QP {qpn}: number of answers; expected {:x?}",
+                qp.acks
+            );
+            let none = vec![];
+            let cqes = self.seen.cqes.get(qpn).unwrap_or(&none);
+            for (i, (g, w)) in cqes.iter().zip(&qp.cqes).enumerate() {
+                let f = |n| g.field(n);
+                let got = (
+                    f("wqe_idx") as u16,
+                    f("status") as u8,
+                    f("byte_len") as u32,
+                    f("solicited") == 1,
+                );
+                assert_eq!(
+                    got,
+                    (w.idx, w.status, w.byte_len, w.solicited),
+                    "QP {qpn}, completion {i}: {g:?} against {w:x?}"
+                );
+                if w.status == model::OK {
+                    assert_eq!(
+                        (f("opcode") as u8, f("imm") as u32),
+                        (w.opcode, w.imm),
+                        "QP {qpn}, completion {i}"
+                    );
+                }
+                assert_eq!(f("cqn"), u64::from(qpn ^ 5), "QP {qpn}, completion {i}: CQ");
+                assert_eq!(
+                    f("flags"),
+                    2 | u64::from(w.solicited),
+                    "QP {qpn}, completion {i}: flags"
+                );
+                if let Some(p) = w.after {
+                    assert!(
+                        h.done_at[&p] < g.cycle,
+                        "QP {qpn}, completion {i} leaves before packet {p} is written"
+                    );
+                }
+            }
+            assert_eq!(
+                cqes.len(),
+                qp.cqes.len(),
+                "QP {qpn}: number of completions; expected {:x?}",
+                qp.cqes
+            );
+            let none = vec![];
+            let faults = self.seen.faults.get(qpn).unwrap_or(&none);
+            let got: Vec<u8> = faults.iter().map(|f| f.field("etype") as u8).collect();
+            assert_eq!(got, qp.faults, "QP {qpn}: faults");
+        }
+        for qpn in self
+            .seen
+            .acks
+            .keys()
+            .chain(self.seen.cqes.keys())
+            .chain(self.seen.faults.keys())
+        {
+            assert!(self.qps.contains_key(qpn), "something left for QP {qpn}");
+        }
+    }
+    /// What the command processor does after a fault.
+    pub fn to_error(&mut self, qpn: u32) {
+        let cfg = QpCfg {
+            state: qp_state::ERROR.into(),
+            ..self.configs[&qpn]
+        };
+        self.op(QpOpKind::Error, qpn, cfg);
+        self.qps.get_mut(&qpn).unwrap().flush();
+    }
+}
+
+/// Rings lie at 1 MiB a QP.
+pub fn ring(qpn: u32) -> u64 {
+    0x7000_0000_0000 + (u64::from(qpn) << 20)
+}

@@ -1,0 +1,355 @@
+//! What an RC responder has to do, from the InfiniBand rules (9.7.4, 9.7.5) alone.
+use super::host::Region;
+use std::collections::VecDeque;
+
+/// BTH opcodes as the specification numbers them.
+pub mod op {
+    pub const SEND_FIRST: u8 = 0x00;
+    pub const SEND_MIDDLE: u8 = 0x01;
+    pub const SEND_LAST: u8 = 0x02;
+    pub const SEND_LAST_IMM: u8 = 0x03;
+    pub const SEND_ONLY: u8 = 0x04;
+    pub const SEND_ONLY_IMM: u8 = 0x05;
+    pub const WRITE_FIRST: u8 = 0x06;
+    pub const WRITE_MIDDLE: u8 = 0x07;
+    pub const WRITE_LAST: u8 = 0x08;
+    pub const WRITE_LAST_IMM: u8 = 0x09;
+    pub const WRITE_ONLY: u8 = 0x0a;
+    pub const WRITE_ONLY_IMM: u8 = 0x0b;
+    pub const READ: u8 = 0x0c;
+    pub const READ_RESPONSE_ONLY: u8 = 0x10;
+    pub const ACK: u8 = 0x11;
+    pub const CMP_SWAP: u8 = 0x13;
+    pub const SEND_ONLY_INV: u8 = 0x17;
+    pub const UC_SEND_ONLY: u8 = 0x24;
+    pub const CNP: u8 = 0x81;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Part {
+    First,
+    Middle,
+    Last,
+    Only,
+}
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum What {
+    Send,
+    Write,
+    Other,
+}
+fn kind(opcode: u8) -> (What, Part, bool) {
+    use Part::*;
+    match opcode {
+        0x00 => (What::Send, First, false),
+        0x01 => (What::Send, Middle, false),
+        0x02 => (What::Send, Last, false),
+        0x03 => (What::Send, Last, true),
+        0x04 => (What::Send, Only, false),
+        0x05 => (What::Send, Only, true),
+        0x06 => (What::Write, First, false),
+        0x07 => (What::Write, Middle, false),
+        0x08 => (What::Write, Last, false),
+        0x09 => (What::Write, Last, true),
+        0x0a => (What::Write, Only, false),
+        0x0b => (What::Write, Only, true),
+        0x16 => (What::Send, Last, false),
+        0x17 => (What::Send, Only, false),
+        _ => (What::Other, Only, false),
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Packet {
+    pub opcode: u8,
+    pub psn: u32,
+    pub len: u64,
+    pub va: u64,
+    pub rkey: u32,
+    pub dma_len: u32,
+    pub imm: u32,
+    pub ack_req: bool,
+    pub solicited: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Rqe {
+    pub va: u64,
+    pub len: u64,
+    pub lkey: u32,
+    /// More than one piece.
+    pub many: bool,
+    /// The ring's memory gives a bus error.
+    pub unreadable: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ack {
+    pub psn: u32,
+    pub syndrome: u8,
+    pub msn: u32,
+    /// Leaves only after this packet is written.
+    pub after: usize,
+}
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cqe {
+    pub idx: u16,
+    pub status: u8,
+    pub opcode: u8,
+    pub byte_len: u32,
+    pub imm: u32,
+    pub solicited: bool,
+    pub after: Option<usize>,
+}
+
+/// Status numbers of `ibv_wc_status`.
+pub const OK: u8 = 0;
+pub const LEN_ERR: u8 = 1;
+pub const PROT_ERR: u8 = 4;
+pub const FLUSH_ERR: u8 = 5;
+pub const INV_REQ: u8 = 9;
+pub const FATAL: u8 = 19;
+/// Events.
+pub const EV_FATAL: u8 = 3;
+pub const EV_ACCESS: u8 = 4;
+pub const EV_REQUEST: u8 = 5;
+pub const EV_ESTABLISHED: u8 = 6;
+
+struct Message {
+    what: What,
+    got: u64,
+    va: u64,
+    rkey: u32,
+    total: u64,
+}
+
+pub struct Qp {
+    pub pd: u16,
+    pub pmtu: u64,
+    pub rnr_timer: u8,
+    pub remote_write: bool,
+    pub rtr: bool,
+    pub epsn: u32,
+    pub msn: u32,
+    /// Waits for the expected PSN, which it has asked for.
+    asked: bool,
+    established: bool,
+    pub dead: bool,
+    message: Option<Message>,
+    /// Posted and not completed.
+    pub posted: VecDeque<Rqe>,
+    pub head: u16,
+    pub acks: Vec<Ack>,
+    pub cqes: Vec<Cqe>,
+    /// Event numbers; 0: the completion tells.
+    pub faults: Vec<u8>,
+}
+impl Qp {
+    pub fn new(pd: u16, pmtu: u64, epsn: u32) -> Qp {
+        Qp {
+            pd,
+            pmtu,
+            rnr_timer: 7,
+            remote_write: true,
+            rtr: true,
+            epsn,
+            msn: 0,
+            asked: false,
+            established: false,
+            dead: false,
+            message: None,
+            posted: VecDeque::new(),
+            head: 0,
+            acks: vec![],
+            cqes: vec![],
+            faults: vec![],
+        }
+    }
+    fn answer(&mut self, psn: u32, syndrome: u8, id: usize) {
+        let msn = self.msn;
+        self.acks.push(Ack {
+            psn,
+            syndrome,
+            msn,
+            after: id,
+        });
+    }
+    fn complete(&mut self, status: u8, opcode: u8, byte_len: u64, p: &Packet, id: usize) {
+        self.posted.pop_front().expect("a receive WQE");
+        let bad = status != OK;
+        self.cqes.push(Cqe {
+            idx: self.head,
+            status,
+            opcode,
+            byte_len: if bad { 0 } else { byte_len as u32 },
+            imm: if opcode == 0x81 || opcode == 0x82 {
+                p.imm
+            } else {
+                0
+            },
+            solicited: p.solicited || bad,
+            after: Some(id),
+        });
+        self.head = self.head.wrapping_add(1);
+    }
+    /// NAK, and the QP is finished. `status`: completes the receive WQE in use.
+    fn refuse(&mut self, syndrome: u8, event: u8, status: Option<u8>, p: &Packet, id: usize) {
+        self.answer(p.psn, syndrome, id);
+        self.dead = true;
+        match status {
+            Some(s) => {
+                self.complete(s, 0x80, 0, p, id);
+                self.faults.push(0);
+            }
+            None => self.faults.push(event),
+        }
+    }
+    /// One packet, in order of arrival; gives what is written: address and bytes.
+    pub fn packet(&mut self, p: &Packet, regions: &[Region], id: usize) -> Option<(u64, u64)> {
+        if self.dead {
+            return None;
+        }
+        let (what, part, imm) = kind(p.opcode);
+        let first = matches!(part, Part::First | Part::Only);
+        let last = matches!(part, Part::Last | Part::Only);
+        let distance = p.psn.wrapping_sub(self.epsn) & 0xff_ffff;
+        if distance >= 1 << 23 {
+            if what != What::Other {
+                self.answer(self.epsn.wrapping_sub(1) & 0xff_ffff, 0x1f, id);
+            }
+            return None;
+        }
+        if distance != 0 {
+            if !self.asked {
+                self.asked = true;
+                self.answer(self.epsn, 0x60, id);
+            }
+            return None;
+        }
+        // the expected one
+        let in_send = self.message.as_ref().is_some_and(|m| m.what == What::Send);
+        let sequence_ok = match &self.message {
+            None => first,
+            Some(m) => !first && m.what == what,
+        };
+        let allowed = match what {
+            What::Send => p.opcode != 0x16 && p.opcode != 0x17,
+            What::Write => self.remote_write,
+            What::Other => false,
+        };
+        let mut length_ok = match part {
+            Part::First | Part::Middle => p.len == self.pmtu,
+            Part::Last => p.len >= 1 && p.len <= self.pmtu,
+            Part::Only => p.len <= self.pmtu,
+        };
+        let before = self.message.as_ref().map_or(0, |m| m.got);
+        let total = self
+            .message
+            .as_ref()
+            .map_or(u64::from(p.dma_len), |m| m.total);
+        if what == What::Write {
+            let sum = before + p.len;
+            length_ok &= if last { sum == total } else { sum < total } && total <= 1 << 31;
+        }
+        if !sequence_ok || !allowed || !length_ok {
+            self.refuse(0x61, EV_REQUEST, in_send.then_some(INV_REQ), p, id);
+            return None;
+        }
+        let takes = match what {
+            What::Send => first,
+            _ => imm,
+        };
+        if takes && self.posted.is_empty() {
+            self.asked = true;
+            self.answer(p.psn, 0x20 | self.rnr_timer, id);
+            return None;
+        }
+        let uses = what == What::Send || imm;
+        let mut place = None;
+        if uses {
+            let w = self.posted[0].clone();
+            if w.unreadable {
+                self.refuse(0x63, EV_FATAL, Some(FATAL), p, id);
+                return None;
+            }
+            if w.many {
+                self.refuse(0x63, EV_FATAL, Some(PROT_ERR), p, id);
+                return None;
+            }
+            if what == What::Send {
+                if before + p.len > w.len {
+                    self.refuse(0x61, EV_REQUEST, Some(LEN_ERR), p, id);
+                    return None;
+                }
+                if p.len > 0 {
+                    place = Region::find(regions, w.lkey, self.pd, 1, w.va + before, p.len);
+                    if place.is_none() {
+                        self.refuse(0x63, EV_FATAL, Some(PROT_ERR), p, id);
+                        return None;
+                    }
+                }
+            }
+        }
+        let (va, rkey) = self
+            .message
+            .as_ref()
+            .map_or((p.va, p.rkey), |m| (m.va, m.rkey));
+        if what == What::Write && p.len > 0 {
+            let rest = total - before;
+            place = Region::find(regions, rkey, self.pd, 2, va.wrapping_add(before), rest);
+            if place.is_none() {
+                // a WRITE with immediate that has its receive WQE already completes it
+                self.refuse(0x62, EV_ACCESS, imm.then_some(10), p, id);
+                return None;
+            }
+        }
+        self.epsn = (self.epsn + 1) & 0xff_ffff;
+        self.asked = false;
+        if self.rtr && !self.established {
+            self.faults.push(EV_ESTABLISHED);
+        }
+        self.established = true;
+        self.message = if last {
+            None
+        } else {
+            Some(Message {
+                what,
+                got: before + p.len,
+                va,
+                rkey,
+                total,
+            })
+        };
+        if last {
+            self.msn = (self.msn + 1) & 0xff_ffff;
+            if uses {
+                let (opcode, bytes) = match (what, imm) {
+                    (What::Send, false) => (0x80, before + p.len),
+                    (What::Send, true) => (0x82, before + p.len),
+                    _ => (0x81, total),
+                };
+                self.complete(OK, opcode, bytes, p, id);
+            }
+        }
+        if p.ack_req || last {
+            self.answer(p.psn, 0x1f, id);
+        }
+        place.map(|a| (a, p.len))
+    }
+    /// Everything posted is flushed.
+    pub fn flush(&mut self) {
+        self.dead = true;
+        while self.posted.pop_front().is_some() {
+            self.cqes.push(Cqe {
+                idx: self.head,
+                status: FLUSH_ERR,
+                opcode: 0x80,
+                byte_len: 0,
+                imm: 0,
+                solicited: true,
+                after: None,
+            });
+            self.head = self.head.wrapping_add(1);
+        }
+    }
+}
