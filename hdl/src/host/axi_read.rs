@@ -6,6 +6,7 @@
 //! | `sq_req`, `sq_beat` | WQE fetches |
 //! | `rq_req`, `rq_beat` | RQE fetches |
 //! | `ar`, `r` | AXI4, 64-byte beats, aligned INCR bursts that stay inside 4 KiB |
+//! | `error` | pulse: a beat came with an error |
 //! | `stop`, `idle` | no new AR; every read has come back |
 //!
 //! A request that crosses 4 KiB becomes two bursts with the same ID, which AXI returns in order: the client sees one
@@ -78,6 +79,7 @@ pub struct AxiRead {
     pub reset: Signal<In, Bit>,
     pub stop: Signal<In, Bit>,
     pub idle: Signal<Out, Bit>,
+    pub error: Signal<Out, Bit>,
     pub p_req_valid: Signal<In, Bit>,
     pub p_req_ready: Signal<Out, Bit>,
     pub p_req: Signal<In, ReadReq>,
@@ -184,6 +186,7 @@ impl Logic for AxiRead {
         self.sq_beat.next = beat(back.r, more);
         self.rq_beat.next = beat(back.r, more);
 
+        self.error.next = back.valid && back.r.resp.get_bit(1);
         let ended = back.valid && back.r.last;
         let set = if issue && crosses {
             one << asking_q.id

@@ -6,6 +6,7 @@
 //! | `cq`, `cq_done` | CQE writes; done in order, as the write response comes |
 //! | `eq`, `eq_done` | EQE writes, likewise |
 //! | `aw`, `w`, `b` | AXI4, 64-byte beats, line-aligned addresses with strobes |
+//! | `error` | pulse: a write was answered with an error |
 //! | `stop`, `idle` | no new AW; everything written and answered |
 //!
 //! CQEs have one ID and EQEs another, so AXI answers each of them in order. W follows in AW order; payload bursts get
@@ -66,6 +67,7 @@ pub struct AxiWrite {
     pub reset: Signal<In, Bit>,
     pub stop: Signal<In, Bit>,
     pub idle: Signal<Out, Bit>,
+    pub error: Signal<Out, Bit>,
     pub p_aw_valid: Signal<In, Bit>,
     pub p_aw_ready: Signal<Out, Bit>,
     pub p_aw: Signal<In, AxiAddr>,
@@ -211,6 +213,7 @@ impl Logic for AxiWrite {
 
         // B
         self.b_ready.next = true;
+        self.error.next = resp.valid && resp.b.resp.get_bit(1);
         self.resp.d.next = BReg {
             valid: self.b_valid.val(),
             b: self.b.val(),

@@ -8,6 +8,7 @@
 //! | `tx` | a packet that is ready to go: its payload stands here, error-free |
 //! | `p` | beats of these packets in the same order; those of a packet may come before its `tx` is taken |
 //! | `fault` | a packet whose read failed; it does not appear on `tx` |
+//! | `stale`, `stall_space`, `stall_data` | pulses: a packet was dropped; a cycle in which a read waits for a tag or space; one in which the oldest packet waits for its data |
 //! | `drain_req`, `drain_ack` | all reads issued before the request have returned; hold the request until the answer |
 //!
 //! A packet of a stale epoch is dropped before anything is read for it. Space in the reorder buffer is allotted in
@@ -69,6 +70,13 @@ struct FaultReg {
     rec: SendRec,
 }
 
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Pulses {
+    stale: Bit,
+    space: Bit,
+    data: Bit,
+}
+
 #[rtl_fn]
 fn held(cmd: TxCmd) -> Held {
     let len = cmd.pkt.payload_len;
@@ -117,6 +125,9 @@ pub struct PayloadRead {
     pub fault_valid: Signal<Out, Bit>,
     pub fault_ready: Signal<In, Bit>,
     pub fault: Signal<Out, SendRec>,
+    pub stale: Signal<Out, Bit>,
+    pub stall_space: Signal<Out, Bit>,
+    pub stall_data: Signal<Out, Bit>,
     pub drain_req: Signal<In, Bit>,
     pub drain_ack: Signal<Out, Bit>,
     at_issue: Epochs,
@@ -138,6 +149,7 @@ pub struct PayloadRead {
     /// Reorder buffer: next place to allot, and how many are allotted.
     place: Reg<Bits<ROB_W>>,
     used: Reg<Bits<USED_W>>,
+    pulses: Reg<Pulses>,
     /// The head packet failed, and its epoch has been looked up.
     looked: Reg<Bit>,
 }
@@ -146,7 +158,7 @@ impl Logic for PayloadRead {
     fn update(&mut self) {
         regs!(
             self, clock, held, ask, ready, failed, tail, seen, head, tag, tags_out, place, used,
-            looked
+            pulses, looked
         );
         clocks!(self, clock, at_issue, at_fault, tags, reorder, slots);
         self.at_issue.reset.next = self.reset.val();
@@ -313,6 +325,15 @@ impl Logic for PayloadRead {
         } else {
             tags_out
         };
+        let reads = held_q.valid && known && !stale && held_q.read;
+        self.pulses.d.next = Pulses {
+            stale: held_q.valid && known && stale,
+            space: reads && (tags_out.get_bit(RTAG_W) || !fits),
+            data: waits && slot.read && !whole,
+        };
+        self.stale.next = self.pulses.q.val().stale;
+        self.stall_space.next = self.pulses.q.val().space;
+        self.stall_data.next = self.pulses.q.val().data;
         self.reorder.p_ready.next = self.p_ready.val();
         self.p_valid.next = self.reorder.p_valid.val();
         self.p.next = self.reorder.p.val();
