@@ -108,7 +108,6 @@ pub struct PushBeat {
     pub wqe: Bits<512>,
 }
 
-
 /// One packet to send: segmenter -> payload read -> arbiter -> frame builder. Addresses of the peer
 /// are looked up by `qpn` in the builder.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]

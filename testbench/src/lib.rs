@@ -6,6 +6,7 @@
 //! | [`dut`] | any RustHDL block in Verilator in a few lines, ports by name |
 //! | [`value`] | RustHDL structs to port bits and back, field by field |
 //! | [`bfm`] | bus models: channels, AXI4-Stream, AXI4-Lite master, AXI4 memory |
+//! | [`classify`] | what a receiver must make of a frame, in software |
 //! | [`vectors`] | frames captured elsewhere, with their ICRC |
 //! | [`scapy`] | frames made and checked by scapy |
 //! | [`cocotb`] | cocotb tests of the emitted Verilog |
@@ -27,6 +28,7 @@
 //! assert_eq!(got.bits(), 0x5a);
 //! ```
 pub mod bfm;
+pub mod classify;
 pub mod cocotb;
 pub mod dut;
 pub mod exec;

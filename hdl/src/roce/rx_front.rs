@@ -49,24 +49,24 @@ pub struct RxFront {
     icrc: IcrcCheck,
     parsed: Fifo<RxVerdict, WAIT_W, WAIT_COUNT_W>,
     checked: Fifo<Bit, WAIT_W, WAIT_COUNT_W>,
-    buf: Pktbuf,
+    buffer: Pktbuf,
 }
 impl Logic for RxFront {
     #[rtl]
     fn update(&mut self) {
-        clocks!(self, clock, parse, icrc, parsed, checked, buf);
+        clocks!(self, clock, parse, icrc, parsed, checked, buffer);
         self.parse.reset.next = self.reset.val();
         self.icrc.reset.next = self.reset.val();
         self.parsed.reset.next = self.reset.val();
         self.checked.reset.next = self.reset.val();
-        self.buf.reset.next = self.reset.val();
+        self.buffer.reset.next = self.reset.val();
         self.parse.rx_valid.next = self.rx_valid.val();
         self.parse.rx.next = self.rx.val();
         self.parse.port.next = self.port.val();
         self.icrc.rx_valid.next = self.rx_valid.val();
         self.icrc.rx.next = self.rx.val();
-        self.buf.rx_valid.next = self.rx_valid.val();
-        self.buf.rx.next = self.rx.val();
+        self.buffer.rx_valid.next = self.rx_valid.val();
+        self.buffer.rx.next = self.rx.val();
 
         self.parsed.i_valid.next = self.parse.v_valid.val();
         self.parsed.i_data.next = self.parse.v.val();
@@ -84,24 +84,24 @@ impl Logic for RxFront {
             },
             ..v
         };
-        self.buf.v_valid.next = both;
-        self.buf.v.next = joined;
-        let take = both && self.buf.v_ready.val();
+        self.buffer.v_valid.next = both;
+        self.buffer.v.next = joined;
+        let take = both && self.buffer.v_ready.val();
         self.parsed.o_ready.next = take;
         self.checked.o_ready.next = take;
 
-        self.pkt_valid.next = self.buf.pkt_valid.val();
-        self.buf.pkt_ready.next = self.pkt_ready.val();
-        self.pkt.next = self.buf.pkt.val();
-        self.buf.rd_valid.next = self.rd_valid.val();
-        self.rd_ready.next = self.buf.rd_ready.val();
-        self.buf.rd.next = self.rd.val();
-        self.b_valid.next = self.buf.b_valid.val();
-        self.buf.b_ready.next = self.b_ready.val();
-        self.b.next = self.buf.b.val();
-        self.frame_valid.next = self.buf.frame_valid.val();
-        self.good_valid.next = self.buf.good_valid.val();
-        self.drop_valid.next = self.buf.drop_valid.val();
-        self.drop.next = self.buf.drop.val();
+        self.pkt_valid.next = self.buffer.pkt_valid.val();
+        self.buffer.pkt_ready.next = self.pkt_ready.val();
+        self.pkt.next = self.buffer.pkt.val();
+        self.buffer.rd_valid.next = self.rd_valid.val();
+        self.rd_ready.next = self.buffer.rd_ready.val();
+        self.buffer.rd.next = self.rd.val();
+        self.b_valid.next = self.buffer.b_valid.val();
+        self.buffer.b_ready.next = self.b_ready.val();
+        self.b.next = self.buffer.b.val();
+        self.frame_valid.next = self.buffer.frame_valid.val();
+        self.good_valid.next = self.buffer.good_valid.val();
+        self.drop_valid.next = self.buffer.drop_valid.val();
+        self.drop.next = self.buffer.drop.val();
     }
 }

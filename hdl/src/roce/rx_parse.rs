@@ -24,7 +24,7 @@ use rust_hdl_core::prelude::*;
 
 /// Most payload of one packet: PMTU 4096.
 const MAX_PAYLOAD: u64 = 4096;
-/// Pieces that meet no address of a host: multicast 224.0.0.0/4.
+/// Upper four bits of a multicast address, 224.0.0.0/4: no host sends from one.
 const MULTICAST: u64 = 0xe;
 /// What the 16-bit words of a right IP header add up to.
 const RIGHT_SUM: u64 = 0xffff;
@@ -106,11 +106,11 @@ struct Measured {
 struct Judged {
     disabled: Bit,
     /// Failed before the frame's length is looked at, and behind.
-    before: Bit,
-    before_reason: Bits<COUNTER_W>,
+    outer: Bit,
+    outer_reason: Bits<COUNTER_W>,
     length: Bit,
-    behind: Bit,
-    behind_reason: Bits<COUNTER_W>,
+    inner: Bit,
+    inner_reason: Bits<COUNTER_W>,
     hdr: RxHdr,
     need: Bits<17>,
 }
@@ -135,8 +135,7 @@ fn cut(w: Bits<WINDOW_BITS>, port: PortCfg, valid: Bit) -> Cut {
     let h = bth_fields(w);
     let l4_ok = w.get_bits::<{ v4::PROTOCOL.width }>(place(v4::PROTOCOL, L3)) == ip::PROTOCOL_UDP
         && w.get_bits::<{ udp::DPORT.width }>(place(udp::DPORT, L4)) == udp::ROCE_PORT;
-    let nobody =
-        h.sip == port.ipv4 || h.sip == 0 || !h.sip == 0 || h.sip.get_bits::<4>(28) == MULTICAST;
+    let nobody = h.sip == 0 || !h.sip == 0 || h.sip.get_bits::<4>(28) == MULTICAST;
     Cut {
         valid: valid,
         failed: Failed {
@@ -232,8 +231,8 @@ fn judge(m: Measured) -> Judged {
     let f = m.failed;
     Judged {
         disabled: f.disabled,
-        before: f.ethertype || f.version || f.ihl || f.csum || f.fragment || f.not_roce,
-        before_reason: if f.ethertype {
+        outer: f.ethertype || f.version || f.ihl || f.csum || f.fragment || f.not_roce,
+        outer_reason: if f.ethertype {
             number(Counter::RxDropEthertype).into()
         } else if f.version {
             number(Counter::RxDropIpVersion).into()
@@ -247,8 +246,8 @@ fn judge(m: Measured) -> Judged {
             number(Counter::RxDropNotRoce).into()
         },
         length: f.length,
-        behind: f.bth_version || f.opcode || f.dst_mac || f.dst_ip || f.qp0 || f.src_ip,
-        behind_reason: if f.bth_version {
+        inner: f.bth_version || f.opcode || f.dst_mac || f.dst_ip || f.qp0 || f.src_ip,
+        inner_reason: if f.bth_version {
             number(Counter::RxDropBthVersion).into()
         } else if f.opcode {
             number(Counter::RxDropOpcode).into()
@@ -270,20 +269,20 @@ fn judge(m: Measured) -> Judged {
 fn conclude(j: Judged, e: FrameEnd) -> RxVerdict {
     let runt = e.bytes < BEFORE_BTH;
     let length = j.length || e.bytes < j.need;
-    let early = e.err || j.disabled || runt || j.before || length;
+    let early = e.err || j.disabled || runt || j.outer || length;
     RxVerdict {
-        good: !early && !j.behind,
+        good: !early && !j.inner,
         early: early,
         reason: if e.err {
             number(Counter::RxDropMacError).into()
         } else if j.disabled {
             number(Counter::RxDropDisabled).into()
-        } else if runt || length && !j.before {
+        } else if runt || length && !j.outer {
             number(Counter::RxDropLength).into()
-        } else if j.before {
-            j.before_reason
+        } else if j.outer {
+            j.outer_reason
         } else {
-            j.behind_reason
+            j.inner_reason
         },
         hdr: j.hdr,
     }
@@ -306,7 +305,7 @@ pub struct RxParse {
     looked: Reg<Looked>,
     measured: Reg<Measured>,
     judged: Reg<Judged>,
-    end: [Reg<FrameEnd>; 5],
+    ending: [Reg<FrameEnd>; 5],
     out: Reg<Verdict>,
 }
 impl Logic for RxParse {
@@ -347,17 +346,17 @@ impl Logic for RxParse {
 
         // the end of the frame keeps step with the stages
         for k in 0..5 {
-            self.end[k].clock.next = self.clock.val();
+            self.ending[k].clock.next = self.clock.val();
             if k > 0 {
-                self.end[k].d.next = self.end[k - 1].q.val();
+                self.ending[k].d.next = self.ending[k - 1].q.val();
             }
         }
-        self.end[0].d.next = FrameEnd {
+        self.ending[0].d.next = FrameEnd {
             valid: self.rx_valid.val() && b.last,
             err: b.err,
             bytes: (bit_cast::<17, 11>(n) << 6) + bit_cast::<17, 7>(b.bytes),
         };
-        let e = self.end[4].q.val();
+        let e = self.ending[4].q.val();
         self.out.d.next = Verdict {
             valid: e.valid,
             v: conclude(self.judged.q.val(), e),
@@ -371,7 +370,7 @@ impl Logic for RxParse {
             self.looked.d.next.valid = false;
             self.measured.d.next.valid = false;
             for k in 0..5 {
-                self.end[k].d.next.valid = false;
+                self.ending[k].d.next.valid = false;
             }
             self.out.d.next.valid = false;
         }

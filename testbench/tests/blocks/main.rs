@@ -12,6 +12,7 @@ mod pktbuf;
 mod ram;
 mod realign;
 mod rx_path;
+mod rx_front;
 mod skid;
 mod transmit;
 mod tx_arb;
