@@ -1,1 +1,35 @@
-fn main() {}
+//! The `rocenic` program.
+//!
+//! | subcommand | what |
+//! |---|---|
+//! | `decode` | classifies the frames of a capture, in the RTL and in software |
+mod decode;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// RoCEv2 NIC in RTL: tools.
+#[derive(Parser)]
+#[command(name = "rocenic", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Classify every frame of a capture through the Verilated receive path and through software, and compare.
+    ///
+    /// Exit status: 0 when both agree on every frame, 1 when they differ, 2 when the capture cannot be read.
+    Decode(decode::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Decode(args) => decode::run(&args),
+    };
+    done.unwrap_or_else(|e| {
+        eprintln!("rocenic: {e:#}");
+        ExitCode::from(2)
+    })
+}

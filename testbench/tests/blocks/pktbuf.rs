@@ -67,7 +67,6 @@ impl Bench {
         };
         let reason = verdict.err().map_or(0, |c| c as u64).into();
         self.v.send(&RxVerdict {
-            early: false,
             good: verdict.is_ok(),
             early: false,
             reason,
