@@ -18,6 +18,8 @@ flags! {
     INLINE = bit 5;
     /// The push window.
     PUSH = bit 6;
+    /// Immediate data with SEND and WRITE.
+    IMMEDIATE = bit 7;
     /// Reliable connections.
     RC = bit 8;
     /// Unreliable connections.

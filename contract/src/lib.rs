@@ -47,7 +47,7 @@ pub use layout::{Field, Layout, Order, Values};
 pub const VERSION: u32 = 1;
 
 /// Layouts in host memory and of registers.
-pub const HOST_LAYOUTS: [Layout; 13] = [
+pub const HOST_LAYOUTS: [Layout; 14] = [
     wqe::LAYOUT,
     wqe::inline::LAYOUT,
     wqe::atomic::LAYOUT,
@@ -56,6 +56,7 @@ pub const HOST_LAYOUTS: [Layout; 13] = [
     cqe::LAYOUT,
     eqe::LAYOUT,
     regs::limits::LAYOUT,
+    regs::request_limits::LAYOUT,
     regs::ctrl::LAYOUT,
     regs::status::LAYOUT,
     regs::cmd_go::LAYOUT,

@@ -64,6 +64,8 @@ crate::layout::registers! {
     CYCLES_LO: RO = 0;
     /// Cycle counter, high half as latched by the last read of the low half.
     CYCLES_HI: RO = 0;
+    /// What a work request may hold, layout `RequestLimits`.
+    REQUEST_LIMITS: RO = 0;
 }
 
 crate::layout::registers! {
@@ -126,6 +128,22 @@ pub mod limits {
         LOG2_RING log2_ring: u8 [5];
         /// log2 of the READs and atomics per queue pair, each way.
         LOG2_RD_ATOMIC log2_rd_atomic: u8 [4];
+    }
+}
+/// The layout of `control::REQUEST_LIMITS`.
+pub mod request_limits {
+    use super::*;
+    layout! { ($)
+        /// What a work request may hold.
+        RequestLimits, request_limits_fields, Little, source "this contract";
+        /// Scatter/gather entries of a send.
+        SEND_SGES send_sges: u8;
+        /// Scatter/gather entries of a receive.
+        RECV_SGES recv_sges: u8;
+        /// Bytes inline.
+        INLINE inline: u8;
+        /// Zero.
+        RESERVED reserved: u8;
     }
 }
 /// The layout of `control::CTRL`.

@@ -12,9 +12,9 @@ use rocenic_contract::cmd::set_port::SetPort;
 use rocenic_contract::counters::Counter;
 use rocenic_contract::regs::{
     self, MAGIC_VALUE, control, ctrl::Ctrl, limits::Limits, queue_doorbell::QueueDoorbell,
-    status::DeviceStatus,
+    request_limits::RequestLimits, status::DeviceStatus,
 };
-use rocenic_contract::{LAYOUT_HASH, VERSION};
+use rocenic_contract::{LAYOUT_HASH, VERSION, rqe, wqe};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -62,6 +62,7 @@ pub(crate) struct Inner {
     pub mailbox: Mailbox,
     pub caps: u32,
     pub limits: Limits,
+    pub request: RequestLimits,
     pub max_message: u32,
     clock_khz: u32,
     doorbell_page: u8,
@@ -96,6 +97,23 @@ impl Inner {
     }
     pub fn has(&self, capability: u64) -> bool {
         self.caps as u64 & capability == capability
+    }
+    /// Pieces of a send, as device and ring entry allow.
+    pub fn max_send_sge(&self) -> usize {
+        (self.request.send_sges as usize).min(wqe::MAX_SGE)
+    }
+    /// Pieces of a receive.
+    pub fn max_recv_sge(&self) -> usize {
+        (self.request.recv_sges as usize).min(rqe::MAX_SGE)
+    }
+    /// Bytes inline.
+    pub fn max_inline(&self) -> usize {
+        let can = self.has(caps::INLINE);
+        if can {
+            (self.request.inline as usize).min(wqe::MAX_INLINE)
+        } else {
+            0
+        }
     }
     pub fn command(
         &self,
@@ -152,6 +170,7 @@ impl Context {
         let caps = t.read32(control::CAPS)?;
         let limits = Limits::from_bytes(&t.read32(control::LIMITS)?.to_le_bytes());
         check_limits(&limits)?;
+        let request = RequestLimits::from_bytes(&t.read32(control::REQUEST_LIMITS)?.to_le_bytes());
         let max_message = t.read32(control::MAX_MSG)?;
         let clock_khz = t.read32(control::CLOCK_KHZ)?;
         let on = Ctrl {
@@ -164,6 +183,7 @@ impl Context {
             mailbox: Mailbox::new(options.command_timeout_ns),
             caps,
             limits,
+            request,
             max_message,
             clock_khz,
             doorbell_page: options.doorbell_page,
@@ -217,6 +237,10 @@ impl Context {
     /// Sizes of the device.
     pub fn limits(&self) -> Limits {
         self.inner.limits
+    }
+    /// What a work request may hold.
+    pub fn request_limits(&self) -> RequestLimits {
+        self.inner.request
     }
     /// Frequency of the device's clock, which CQE time stamps count.
     pub fn clock_khz(&self) -> u32 {

@@ -644,16 +644,12 @@ impl Core {
                 let max = if r.operands.is_some() {
                     1
                 } else {
-                    wqe::MAX_SGE
+                    ctx.max_send_sge()
                 };
                 self.check_pieces(CALL, p, max, !r.may_be_inline())?
             }
-            Data::Inline(b) if b.len() > wqe::MAX_INLINE || !ctx.has(caps::INLINE) => {
-                let max = if ctx.has(caps::INLINE) {
-                    wqe::MAX_INLINE
-                } else {
-                    0
-                };
+            Data::Inline(b) if b.len() > ctx.max_inline() => {
+                let max = ctx.max_inline();
                 let what = format!("{} bytes inline; the device takes {max}", b.len());
                 return Err(self.refused(CALL, what));
             }
@@ -795,7 +791,7 @@ impl<S: MayPostReceives> Qp<S> {
         let core = &self.core;
         let rq = &core.queues().rq;
         core.room(rq, "post_recv", "receive")?;
-        core.check_pieces("post_recv", r.pieces, rqe::MAX_SGE, true)?;
+        core.check_pieces("post_recv", r.pieces, core.ctx().max_recv_sge(), true)?;
         let end = sge::Sge {
             lkey: sge::END_LKEY,
             ..Default::default()

@@ -149,9 +149,11 @@ impl<'a> SendRequest<'a> {
     pub(crate) fn needs(&self) -> (u64, &'static str) {
         use WqeOpcode::*;
         match self.opcode {
-            Send | SendImm => (caps::SEND, "SEND"),
+            Send => (caps::SEND, "SEND"),
+            SendImm => (caps::SEND | caps::IMMEDIATE, "SEND with immediate"),
             SendInv => (caps::SEND | caps::INVALIDATE, "SEND with invalidate"),
-            Write | WriteImm => (caps::WRITE, "RDMA WRITE"),
+            Write => (caps::WRITE, "RDMA WRITE"),
+            WriteImm => (caps::WRITE | caps::IMMEDIATE, "RDMA WRITE with immediate"),
             Read => (caps::READ, "RDMA READ"),
             AtomicCas | AtomicFaa => (caps::ATOMIC, "atomics"),
             LocalInv => (caps::INVALIDATE, "local invalidate"),

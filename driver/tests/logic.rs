@@ -4,9 +4,9 @@ use common::*;
 use rocenic_contract::cmd::{modify_qp::ModifyQp, opcode::Command, status::CmdError};
 use rocenic_contract::cqe::{self, Cqe};
 use rocenic_contract::eqe::{Eqe, event::Event};
-use rocenic_contract::regs::{control, doorbell};
+use rocenic_contract::regs::{control, doorbell, request_limits::RequestLimits};
 use rocenic_contract::rules::Check;
-use rocenic_contract::{LAYOUT_HASH, VERSION, sge, wqe};
+use rocenic_contract::{LAYOUT_HASH, VERSION, caps, sge, wqe};
 use rocenic_driver::*;
 
 #[test]
@@ -280,6 +280,49 @@ fn requests_that_cannot_work_are_refused_before_the_ring_is_touched() {
             .to_string();
     assert!(e.contains("register it with Access::LOCAL_WRITE"), "{e}");
     assert_eq!((s.qp.send_room(), s.qp.recv_room()), (4, 4));
+}
+
+#[test]
+fn a_device_that_does_less_is_asked_for_less() {
+    let m = RegisterModel::new();
+    let less = RequestLimits {
+        send_sges: 1,
+        recv_sges: 1,
+        inline: 8,
+        reserved: 0,
+    };
+    m.set(control::REQUEST_LIMITS, u32::from_le_bytes(less.to_bytes()));
+    m.set(control::CAPS, (caps::SEND | caps::RC | caps::INLINE) as u32);
+    let mut s = side_of(m, 4);
+    let mr = s.pd.alloc_mr(4096, Access::LOCAL_WRITE).unwrap();
+    let p = mr.slice(0..9).unwrap();
+    let e =
+        s.qp.post_send(&SendRequest::send(&[p, p]))
+            .unwrap_err()
+            .to_string();
+    assert!(e.contains("2 pieces of memory; a request takes 1"), "{e}");
+    let e =
+        s.qp.post_recv(&RecvRequest::new(&[p, p]))
+            .unwrap_err()
+            .to_string();
+    assert!(e.contains("2 pieces of memory; a request takes 1"), "{e}");
+    let e =
+        s.qp.post_send(&SendRequest::send(&[0u8; 9]))
+            .unwrap_err()
+            .to_string();
+    assert!(e.contains("9 bytes inline; the device takes 8"), "{e}");
+    let e =
+        s.qp.post_send(&SendRequest::send(&[p]).immediate(1))
+            .unwrap_err()
+            .to_string();
+    assert!(e.contains("does not do SEND with immediate"), "{e}");
+    s.qp.post_send(&SendRequest::send(&[p])).unwrap();
+    assert_eq!(
+        s.model.wqe(s.qp.number(), 0).num_sge,
+        1,
+        "9 bytes do not go inline"
+    );
+    assert!(s.model.state.lock().unwrap().pushes.is_empty());
 }
 
 #[test]

@@ -38,6 +38,10 @@ pub const PKT_ADDR_W: usize = CELL_W + CELL_BEAT_W;
 pub const CELL_COUNT_W: usize = CELL_W + 1;
 /// Number of a counter in the contract's list: also the reason why a frame was dropped.
 pub const COUNTER_W: usize = (rocenic_contract::counters::COUNT - 1).ilog2() as usize + 1;
+/// Scatter/gather entries of a send WQE.
+pub const SEND_SGES: usize = 1;
+/// Scatter/gather entries of a receive WQE.
+pub const RECV_SGES: usize = 1;
 /// Payload length of one packet, 0..=4096.
 pub const PLEN_W: usize = 13;
 /// AXI ID: source in the top two bits, tag below.

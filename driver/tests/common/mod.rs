@@ -7,7 +7,7 @@ use rocenic_contract::cqe::{self, Cqe};
 use rocenic_contract::eqe::{self, Eqe};
 use rocenic_contract::regs::{
     cmd_go::CmdGo, cmd_status::CmdStatus, control, doorbell, doorbell_page, limits::Limits,
-    mailbox, queue_doorbell::QueueDoorbell,
+    mailbox, queue_doorbell::QueueDoorbell, request_limits::RequestLimits,
 };
 use rocenic_contract::rqe::{self, Rqe};
 use rocenic_contract::wqe::{self, Wqe};
@@ -50,7 +50,20 @@ impl RegisterModel {
             log2_ring: 15,
             log2_rd_atomic: 4,
         };
-        let can = caps::SEND | caps::WRITE | caps::INLINE | caps::PUSH | caps::RC | caps::IPV4;
+        let can = caps::SEND
+            | caps::WRITE
+            | caps::IMMEDIATE
+            | caps::INLINE
+            | caps::PUSH
+            | caps::RC
+            | caps::IPV4;
+        let request = RequestLimits {
+            send_sges: 2,
+            recv_sges: 4,
+            inline: 32,
+            reserved: 0,
+        }
+        .to_bytes();
         let mut state = State::default();
         for (addr, value) in [
             (control::MAGIC, rocenic_contract::regs::MAGIC_VALUE),
@@ -59,6 +72,7 @@ impl RegisterModel {
             (control::LAYOUT_HASH_HI, (LAYOUT_HASH >> 32) as u32),
             (control::CAPS, can as u32),
             (control::LIMITS, u32::from_le_bytes(limits.to_bytes())),
+            (control::REQUEST_LIMITS, u32::from_le_bytes(request)),
             (control::MAX_MSG, caps::MAX_MSG_BYTES as u32),
             (control::CLOCK_KHZ, caps::CLOCK_KHZ as u32),
             (control::STATUS, 1),
@@ -209,7 +223,10 @@ pub struct Side {
 }
 
 pub fn side(depth: u32) -> Side {
-    let model = RegisterModel::new();
+    side_of(RegisterModel::new(), depth)
+}
+
+pub fn side_of(model: Arc<RegisterModel>, depth: u32) -> Side {
     let ctx = Context::open(model.transport()).unwrap();
     let mac = [2, 0, 0, 0, 0, 1];
     ctx.set_port(Port {

@@ -16,10 +16,10 @@ use crate::cfg::*;
 use crate::layout::logic_struct;
 use crate::prim::*;
 use crate::types::*;
-use rocenic_contract::regs::{self as bar, cmd_go, cmd_status, limits, status};
+use rocenic_contract::regs::{self as bar, cmd_go, cmd_status, limits, request_limits, status};
 use rocenic_contract::{
     LAYOUT_HASH, VERSION, caps, cmd_go_fields, cmd_status_fields, device_status_fields,
-    limits_fields,
+    limits_fields, request_limits_fields, wqe,
 };
 use rtl::{regs, rtl};
 use rust_hdl_core::prelude::*;
@@ -27,6 +27,7 @@ use rust_hdl_core::prelude::*;
 cmd_go_fields!(logic_struct, cmd_go);
 cmd_status_fields!(logic_struct, cmd_status);
 limits_fields!(logic_struct, limits);
+request_limits_fields!(logic_struct, request_limits);
 device_status_fields!(logic_struct, status);
 
 /// Address bits of BAR0.
@@ -227,6 +228,12 @@ impl Logic for AxilRegs {
             log2_ring: bits(caps::LOG2_RING as u64),
             log2_rd_atomic: 0.into(),
         };
+        let request_sizes = RequestLimits {
+            send_sges: bits(SEND_SGES as u64),
+            recv_sges: bits(RECV_SGES as u64),
+            inline: bits(wqe::MAX_INLINE as u64),
+            reserved: 0.into(),
+        };
         let status_word = CmdStatus {
             status: m.done.status,
             token: m.token,
@@ -240,6 +247,7 @@ impl Logic for AxilRegs {
             bar::control::index::LAYOUT_HASH_HI => bits(LAYOUT_HASH >> 32),
             bar::control::index::CAPS => self.caps.val(),
             bar::control::index::LIMITS => sizes.into(),
+            bar::control::index::REQUEST_LIMITS => request_sizes.into(),
             bar::control::index::VECTORS => bits(caps::VECTORS as u64),
             bar::control::index::MAX_MSG => bits(caps::MAX_MSG_BYTES),
             bar::control::index::CLOCK_KHZ => bits(CLOCK_KHZ),

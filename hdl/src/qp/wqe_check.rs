@@ -68,7 +68,7 @@ fn check(w: Wqe, bus_err: bool, s: ReadStage) -> Bits<8> {
     let pieces = if inline {
         w.num_sge == 0
     } else {
-        w.num_sge <= 1
+        w.num_sge <= SEND_SGES as u64
     };
     let whole = if inline {
         w.length <= wqe::MAX_INLINE as u64
