@@ -1,0 +1,447 @@
+//! Queue pairs: reliable connections. The state is part of the type, so that what a state forbids does not compile.
+//! `connection` says who to connect to, `post` puts requests into the rings.
+mod connection;
+mod post;
+
+pub use connection::{Connection, Endpoint};
+
+use crate::context::{Inner, Port, lock, mac_number};
+use crate::cq::{Cq, CqInner};
+use crate::error::{Error, Result};
+use crate::pd::{Pd, PdInner};
+use crate::ring::WorkQueue;
+use rocenic_contract::caps;
+use rocenic_contract::cmd::create_qp::CreateQp;
+use rocenic_contract::cmd::modify_qp::ModifyQp;
+use rocenic_contract::cmd::qp_state::QpState;
+use rocenic_contract::cmd::query_qp::QueryQp;
+use rocenic_contract::cmd::{attr, object::Object, opcode::Command, transport::QpTransport};
+use rocenic_contract::rqe;
+use rocenic_contract::wire;
+use rocenic_contract::wqe;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// RESET: just made.
+pub struct Reset;
+/// INIT: receives may be posted.
+pub struct Init;
+/// Ready to receive.
+pub struct Rtr;
+/// Ready to send, and receiving.
+pub struct Rts;
+/// ERROR: everything posted is flushed.
+pub struct Failed;
+
+mod sealed {
+    pub trait State {}
+    impl State for super::Reset {}
+    impl State for super::Init {}
+    impl State for super::Rtr {}
+    impl State for super::Rts {}
+    impl State for super::Failed {}
+}
+use sealed::State;
+/// States in which receives may be posted.
+pub trait MayPostReceives: State {}
+impl MayPostReceives for Init {}
+impl MayPostReceives for Rtr {}
+impl MayPostReceives for Rts {}
+impl MayPostReceives for Failed {}
+/// States in which sends may be posted (in ERROR they are flushed).
+pub trait MayPostSends: State {}
+impl MayPostSends for Rts {}
+impl MayPostSends for Failed {}
+
+/// Both work queues of a queue pair, shared with its completion queues.
+pub(crate) struct Queues {
+    pub qpn: u32,
+    pub sq: WorkQueue,
+    pub rq: WorkQueue,
+}
+
+/// A queue pair to be made.
+pub struct QpBuilder {
+    pd: Pd,
+    send_cq: Cq,
+    recv_cq: Cq,
+    send_depth: u32,
+    recv_depth: u32,
+    number: Option<u32>,
+    psn: Option<u32>,
+    inline_up_to: usize,
+}
+
+impl QpBuilder {
+    pub(crate) fn new(pd: &Pd, send_cq: &Cq, recv_cq: &Cq) -> Self {
+        QpBuilder {
+            pd: pd.clone(),
+            send_cq: send_cq.clone(),
+            recv_cq: recv_cq.clone(),
+            send_depth: 64,
+            recv_depth: 64,
+            number: None,
+            psn: None,
+            inline_up_to: wqe::MAX_INLINE,
+        }
+    }
+    /// Sends that may be outstanding (rounded up to a power of two; 64).
+    pub fn send_depth(mut self, n: u32) -> Self {
+        self.send_depth = n;
+        self
+    }
+    /// Receives that may be posted (rounded up to a power of two; 64).
+    pub fn recv_depth(mut self, n: u32) -> Self {
+        self.recv_depth = n;
+        self
+    }
+    /// QPN; the driver chooses otherwise.
+    pub fn number(mut self, qpn: u32) -> Self {
+        self.number = Some(qpn);
+        self
+    }
+    /// PSN this side begins to send with; the driver chooses otherwise.
+    pub fn psn(mut self, psn: u32) -> Self {
+        self.psn = Some(psn);
+        self
+    }
+    /// Messages up to this length are copied into the WQE and pushed to the device; 0: never.
+    pub fn inline_up_to(mut self, bytes: usize) -> Self {
+        self.inline_up_to = bytes.min(wqe::MAX_INLINE);
+        self
+    }
+    /// Makes it, in RESET.
+    pub fn build(self) -> Result<Qp<Reset>> {
+        let ctx = &self.pd.inner.ctx;
+        if !ctx.has(caps::RC) {
+            return Err(Error::Unsupported {
+                what: "reliable connections",
+                caps: ctx.caps,
+            });
+        }
+        let sq_log2 = depth(ctx, "send depth", self.send_depth)?;
+        let rq_log2 = depth(ctx, "receive depth", self.recv_depth)?;
+        let psn_max = wire::bth::PSN.max();
+        if let Some(p) = self.psn.filter(|p| *p as u64 > psn_max) {
+            let allowed = format!("0 to {psn_max:#x}");
+            return Err(Error::Argument {
+                what: "PSN",
+                value: p as u64,
+                allowed,
+            });
+        }
+        let qpn = {
+            let mut q = lock(&ctx.qpns);
+            match self.number {
+                Some(n) => q.take_this(n)?,
+                None => q.take()?,
+            }
+        };
+        let made = self.make(ctx, qpn, sq_log2, rq_log2);
+        let queues = made.inspect_err(|_| lock(&ctx.qpns).give_back(qpn))?;
+        self.send_cq.inner.attach(&queues);
+        self.recv_cq.inner.attach(&queues);
+        // any number will do; a different one for each queue pair shows packets that went astray
+        let psn = self
+            .psn
+            .unwrap_or(qpn.wrapping_mul(0x9e_3779) & psn_max as u32);
+        let core = Core {
+            pd: self.pd.inner.clone(),
+            send_cq: self.send_cq.inner.clone(),
+            recv_cq: self.recv_cq.inner.clone(),
+            queues: Some(queues),
+            qpn,
+            psn,
+            inline_up_to: self.inline_up_to.min(ctx.max_inline()),
+            push: ctx.has(caps::PUSH),
+        };
+        Ok(Qp {
+            core,
+            state: PhantomData,
+        })
+    }
+    fn make(&self, ctx: &Inner, qpn: u32, sq_log2: u8, rq_log2: u8) -> Result<Arc<Queues>> {
+        let t = &ctx.transport;
+        let sq = WorkQueue::new(t.alloc_dma(wqe::BYTES << sq_log2)?, 1 << sq_log2);
+        let rq = WorkQueue::new(t.alloc_dma(rqe::BYTES << rq_log2)?, 1 << rq_log2);
+        let input = CreateQp {
+            qpn,
+            transport: QpTransport::Rc.number(),
+            pd: self.pd.inner.number,
+            db_page: ctx.doorbell_page(),
+            send_cqn: self.send_cq.inner.cqn as u16,
+            recv_cqn: self.recv_cq.inner.cqn as u16,
+            sq_log2,
+            rq_log2,
+            sq_iova: sq.iova(),
+            rq_iova: rq.iova(),
+            ..Default::default()
+        };
+        ctx.command(Command::CreateQp, &input.to_bytes(), &|| {
+            format!("QP {qpn}")
+        })?;
+        Ok(Arc::new(Queues { qpn, sq, rq }))
+    }
+}
+
+fn depth(ctx: &Inner, what: &'static str, n: u32) -> Result<u8> {
+    let max = 1u32 << ctx.limits.log2_ring;
+    if n == 0 || n > max {
+        return Err(Error::Argument {
+            what,
+            value: n as u64,
+            allowed: format!("1 to {max}"),
+        });
+    }
+    Ok(n.next_power_of_two().ilog2() as u8)
+}
+
+struct Core {
+    pd: Arc<PdInner>,
+    send_cq: Arc<CqInner>,
+    recv_cq: Arc<CqInner>,
+    /// `None` once it is destroyed.
+    queues: Option<Arc<Queues>>,
+    qpn: u32,
+    psn: u32,
+    inline_up_to: usize,
+    push: bool,
+}
+
+impl Core {
+    fn ctx(&self) -> &Inner {
+        &self.pd.ctx
+    }
+    fn name(&self) -> String {
+        format!("QP {}", self.qpn)
+    }
+    fn modify(&self, m: ModifyQp) -> Result<()> {
+        let m = ModifyQp {
+            qpn: self.qpn,
+            attr_mask: m.attr_mask | attr::STATE as u32,
+            ..m
+        };
+        self.ctx()
+            .command(Command::ModifyQp, &m.to_bytes(), &|| self.name())
+    }
+    fn port(&self) -> Result<Port> {
+        (*lock(&self.ctx().port)).ok_or_else(|| Error::BadRequest {
+            qpn: self.qpn,
+            call: "connect",
+            what: "the port has no addresses; call Context::set_port first".into(),
+        })
+    }
+    fn destroy(&mut self) -> Result<()> {
+        let Some(queues) = self.queues.take() else {
+            return Ok(());
+        };
+        let input = Object {
+            number: self.qpn,
+            ..Default::default()
+        };
+        let done = self
+            .ctx()
+            .command(Command::DestroyQp, &input.to_bytes(), &|| self.name());
+        let purged = self
+            .send_cq
+            .detach(self.qpn)
+            .and(self.recv_cq.detach(self.qpn));
+        if done.is_ok() {
+            lock(&self.ctx().qpns).give_back(self.qpn);
+        } else if let Ok(q) = Arc::try_unwrap(queues) {
+            // the device may still read or write there
+            q.sq.leak();
+            q.rq.leak();
+        }
+        done.and(purged)
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        if let Err(e) = self.destroy() {
+            tracing::warn!("{e}; its rings stay mapped");
+        }
+    }
+}
+
+/// A reliable connection in state `S`. Going to another state takes the queue pair and gives it back with another type;
+/// when the device refuses, the queue pair is destroyed. Dropping it destroys it.
+///
+/// Sending needs RTS:
+/// ```compile_fail,E0599
+/// # use rocenic_driver::*;
+/// fn f(mut qp: Qp<Rtr>, data: &[u8]) -> Result<()> {
+///     qp.post_send(&SendRequest::send(data))
+/// }
+/// ```
+/// Receives cannot be posted in RESET:
+/// ```compile_fail,E0599
+/// # use rocenic_driver::*;
+/// fn f(mut qp: Qp<Reset>, place: Sge<'_>) -> Result<()> {
+///     qp.post_recv(&RecvRequest::new(&[place]))
+/// }
+/// ```
+/// A state cannot be skipped:
+/// ```compile_fail,E0599
+/// # use rocenic_driver::*;
+/// fn f(qp: Qp<Init>, c: &Connection) -> Result<Qp<Rts>> {
+///     qp.ready_to_send(c)
+/// }
+/// ```
+/// A queue pair that went on to another state is gone:
+/// ```compile_fail,E0382
+/// # use rocenic_driver::*;
+/// fn f(qp: Qp<Reset>) -> Result<()> {
+///     let ready = qp.init()?;
+///     let again = qp.init()?;
+///     Ok(())
+/// }
+/// ```
+pub struct Qp<S> {
+    core: Core,
+    state: PhantomData<S>,
+}
+
+impl Qp<Reset> {
+    /// RESET to INIT. Remote access is granted when connecting.
+    pub fn init(self) -> Result<Qp<Init>> {
+        let m = ModifyQp {
+            new_state: QpState::Init.number(),
+            attr_mask: (attr::ACCESS | attr::PKEY) as u32,
+            pkey: caps::DEFAULT_PKEY,
+            ..Default::default()
+        };
+        self.go(m)
+    }
+}
+
+impl Qp<Init> {
+    /// INIT to RTR: packets from `to` are taken.
+    pub fn ready_to_receive(self, to: &Connection) -> Result<Qp<Rtr>> {
+        to.check()?;
+        let port = self.core.port()?;
+        let max_rd_atomic = 1 << self.core.ctx().limits.log2_rd_atomic;
+        let m = ModifyQp {
+            new_state: QpState::Rtr.number(),
+            attr_mask: (attr::ACCESS
+                | attr::PKEY
+                | attr::PATH
+                | attr::PMTU
+                | attr::DEST_QPN
+                | attr::RQ_PSN
+                | attr::MAX_DEST_RD_ATOMIC
+                | attr::MIN_RNR_TIMER) as u32,
+            access: to.access.bits(),
+            pkey: to.pkey,
+            pmtu: to.pmtu.unwrap_or(port.pmtu).number(),
+            dest_qpn: to.remote.qpn,
+            rq_psn: to.remote.psn,
+            dst_mac: mac_number(to.remote.mac),
+            dst_ip: to.remote.ipv4.to_ipv6_mapped().to_bits(),
+            udp_sport: to.sport(self.core.qpn),
+            ttl: to.ttl,
+            tos: to.tos,
+            max_dest_rd_atomic: to.rd_atomic.unwrap_or(max_rd_atomic),
+            min_rnr_timer: to.min_rnr_timer,
+            ..Default::default()
+        };
+        self.go(m)
+    }
+    /// INIT to RTR to RTS.
+    pub fn connect(self, to: &Connection) -> Result<Qp<Rts>> {
+        self.ready_to_receive(to)?.ready_to_send(to)
+    }
+}
+
+impl Qp<Rtr> {
+    /// RTR to RTS.
+    pub fn ready_to_send(self, to: &Connection) -> Result<Qp<Rts>> {
+        to.check()?;
+        let max_rd_atomic = 1 << self.core.ctx().limits.log2_rd_atomic;
+        let m = ModifyQp {
+            new_state: QpState::Rts.number(),
+            attr_mask: (attr::TIMEOUT
+                | attr::RETRY_CNT
+                | attr::RNR_RETRY
+                | attr::SQ_PSN
+                | attr::MAX_RD_ATOMIC) as u32,
+            timeout: to.timeout,
+            retry_cnt: to.retries,
+            rnr_retry: to.rnr_retries,
+            sq_psn: self.core.psn,
+            max_rd_atomic: to.rd_atomic.unwrap_or(max_rd_atomic),
+            ..Default::default()
+        };
+        self.go(m)
+    }
+}
+
+impl<S: State> Qp<S> {
+    fn go<T: State>(self, m: ModifyQp) -> Result<Qp<T>> {
+        self.core.modify(m)?;
+        Ok(Qp {
+            core: self.core,
+            state: PhantomData,
+        })
+    }
+    /// QPN.
+    pub fn number(&self) -> u32 {
+        self.core.qpn
+    }
+    /// What the other side must know to connect to this one.
+    pub fn endpoint(&self) -> Result<Endpoint> {
+        let port = self.core.port()?;
+        Ok(Endpoint {
+            qpn: self.core.qpn,
+            psn: self.core.psn,
+            mac: port.mac,
+            ipv4: port.ipv4,
+        })
+    }
+    /// State as the device has it.
+    pub fn query(&self) -> Result<QueryQp> {
+        let input = Object {
+            number: self.core.qpn,
+            ..Default::default()
+        };
+        let ctx = self.core.ctx();
+        let name = || self.core.name();
+        let out = ctx
+            .mailbox
+            .query(&*ctx.transport, Command::QueryQp, &input.to_bytes(), &name)?;
+        Ok(QueryQp::from_bytes(&out))
+    }
+    /// To ERROR: everything posted completes as flushed.
+    pub fn fail(self) -> Result<Qp<Failed>> {
+        self.go(ModifyQp {
+            new_state: QpState::Error.number(),
+            ..Default::default()
+        })
+    }
+    /// To RESET: what is posted is forgotten, completions nobody polled are thrown away.
+    pub fn reset(self) -> Result<Qp<Reset>> {
+        let qp: Qp<Reset> = self.go(ModifyQp {
+            new_state: QpState::Reset.number(),
+            ..Default::default()
+        })?;
+        qp.core.send_cq.purge(qp.core.qpn)?;
+        qp.core.recv_cq.purge(qp.core.qpn)?;
+        let q = qp.core.queues();
+        q.sq.reset();
+        q.rq.reset();
+        Ok(qp)
+    }
+    /// Destroys it and says whether that worked.
+    pub fn destroy(mut self) -> Result<()> {
+        self.core.destroy()
+    }
+}
+
+impl Core {
+    fn queues(&self) -> &Queues {
+        self.queues
+            .as_deref()
+            .expect("only `destroy` takes them, at the end of the queue pair's life")
+    }
+}

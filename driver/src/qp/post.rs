@@ -1,0 +1,265 @@
+//! Posting: checks, encoding of ring entries, doorbells.
+use super::{Core, MayPostReceives, MayPostSends, Qp};
+use crate::error::{Error, Result};
+use crate::mr::{Access, Sge};
+use crate::request::{Data, RecvRequest, SendRequest};
+use crate::ring::WorkQueue;
+use rocenic_contract::regs::{self, doorbell};
+use rocenic_contract::rqe::{self, Rqe};
+use rocenic_contract::sge;
+use rocenic_contract::wqe::{self, Wqe, atomic::WqeAtomic};
+
+impl Core {
+    fn refused(&self, call: &'static str, what: impl Into<String>) -> Error {
+        Error::BadRequest {
+            qpn: self.qpn,
+            call,
+            what: what.into(),
+        }
+    }
+    fn room(&self, q: &WorkQueue, call: &'static str, queue: &'static str) -> Result<()> {
+        let (used, size) = (q.used(), q.size());
+        if used >= size {
+            return Err(Error::QueueFull {
+                qpn: self.qpn,
+                call,
+                queue,
+                used,
+                size,
+            });
+        }
+        Ok(())
+    }
+    /// Pieces must be of this protection domain, and writable when the device writes there.
+    fn check_pieces(
+        &self,
+        call: &'static str,
+        pieces: &[Sge<'_>],
+        max: usize,
+        write: bool,
+    ) -> Result<u64> {
+        if pieces.len() > max {
+            let what = format!("{} pieces of memory; a request takes {max}", pieces.len());
+            return Err(self.refused(call, what));
+        }
+        let mut length = 0;
+        for p in pieces {
+            let mr = p.mr();
+            if mr.pd_number() != self.pd.number {
+                let what = format!(
+                    "region {:#x} belongs to another protection domain",
+                    mr.lkey()
+                );
+                return Err(self.refused(call, what));
+            }
+            if write && !mr.access().contains(Access::LOCAL_WRITE) {
+                let what = format!(
+                    "region {:#x} may not be written; register it with Access::LOCAL_WRITE",
+                    mr.lkey()
+                );
+                return Err(self.refused(call, what));
+            }
+            length += p.len() as u64;
+        }
+        Ok(length)
+    }
+    /// Checks a request and makes its WQE; says whether it may be pushed.
+    fn encode(&self, r: &SendRequest<'_>) -> Result<([u8; wqe::BYTES], bool)> {
+        const CALL: &str = "post_send";
+        let ctx = self.ctx();
+        let (capability, what) = r.needs();
+        if !ctx.has(capability) {
+            return Err(Error::Unsupported {
+                what,
+                caps: ctx.caps,
+            });
+        }
+        let length = match r.data {
+            Data::Pieces(p) => {
+                let max = if r.operands.is_some() {
+                    1
+                } else {
+                    ctx.max_send_sge()
+                };
+                self.check_pieces(CALL, p, max, !r.may_be_inline())?
+            }
+            Data::Inline(b) if b.len() > ctx.max_inline() => {
+                let max = ctx.max_inline();
+                let what = format!("{} bytes inline; the device takes {max}", b.len());
+                return Err(self.refused(CALL, what));
+            }
+            Data::Inline(b) => b.len() as u64,
+        };
+        if length > ctx.max_message as u64 {
+            let what = format!(
+                "message of {length} bytes; the device takes {}",
+                ctx.max_message
+            );
+            return Err(self.refused(CALL, what));
+        }
+        let remote = match r.remote {
+            Some(m) if (m.len as u64) < length => {
+                let what = format!("{length} bytes to or from a remote piece of {}", m.len);
+                return Err(self.refused(CALL, what));
+            }
+            Some(m) => (m.va, m.rkey),
+            None => (0, 0),
+        };
+        let mut w = Wqe {
+            opcode: r.opcode.number(),
+            flags: r.flags as u8,
+            index: self.queues().sq.next_index(),
+            qpn: self.qpn,
+            length: length as u32,
+            imm_or_invkey: r.imm_or_invkey,
+            remote_va: remote.0,
+            rkey: remote.1,
+            ..Default::default()
+        };
+        let short = r.may_be_inline() && length as usize <= self.inline_up_to;
+        let inline = match r.data {
+            Data::Inline(_) => true,
+            // nothing to fetch, nothing to copy
+            Data::Pieces(_) => short && length > 0,
+        };
+        if inline && length > 0 {
+            w.flags |= wqe::flag::INLINE as u8;
+            let mut b = w.to_bytes();
+            let mut at = wqe::inline::BASE;
+            match r.data {
+                Data::Inline(data) => b[at..at + data.len()].copy_from_slice(data),
+                Data::Pieces(pieces) => {
+                    for p in pieces {
+                        let end = at + p.len() as usize;
+                        p.copy_to(&mut b[at..end]);
+                        at = end;
+                    }
+                }
+            }
+            return Ok((b, true));
+        }
+        if let Data::Pieces(pieces) = r.data {
+            // a piece without bytes needs no entry
+            let mut real = pieces.iter().filter(|p| !p.is_empty());
+            if let Some(p) = real.next() {
+                let e = p.entry();
+                (w.sge0_va, w.sge0_length, w.sge0_lkey) = (e.va, e.length, e.lkey);
+                w.num_sge = 1;
+            }
+            if let Some(p) = real.next() {
+                let e = p.entry();
+                (w.sge1_va, w.sge1_length, w.sge1_lkey) = (e.va, e.length, e.lkey);
+                w.num_sge = 2;
+            }
+        }
+        let mut b = w.to_bytes();
+        if let Some([swap_add, compare]) = r.operands {
+            let a = WqeAtomic { swap_add, compare }.to_bytes();
+            b[wqe::atomic::BASE..][..a.len()].copy_from_slice(&a);
+        }
+        Ok((b, length == 0 && short))
+    }
+    fn put_send(&self, r: &SendRequest<'_>) -> Result<(u16, Option<[u8; wqe::BYTES]>)> {
+        let sq = &self.queues().sq;
+        self.room(sq, "post_send", "send")?;
+        let (bytes, push) = self.encode(r)?;
+        let index = sq.put(r.id, &bytes);
+        Ok((index, (push && self.push).then_some(bytes)))
+    }
+}
+
+impl<S: MayPostSends> Qp<S> {
+    /// Gives the device a request. Short messages go in one write, the others by the ring and a doorbell.
+    #[inline]
+    pub fn post_send(&mut self, r: &SendRequest<'_>) -> Result<()> {
+        let (producer, push) = self.core.put_send(r)?;
+        WorkQueue::publish();
+        let ctx = self.core.ctx();
+        match push {
+            Some(bytes) => {
+                // neighbouring entries at neighbouring places, so that write combining does not mix them up
+                let slots = regs::PAGE_BYTES as usize / wqe::BYTES;
+                let slot = producer as usize % slots * wqe::BYTES;
+                let page = regs::push_page(ctx.doorbell_page() as u64);
+                Ok(ctx.transport.push(page + slot as u64, &bytes)?)
+            }
+            None => ctx.doorbell(doorbell::SQ, producer, self.core.qpn),
+        }
+    }
+    /// Gives the device several requests with one doorbell. When one is refused, those before it are given; the error
+    /// says at which place the first refused one stands.
+    pub fn post_sends<'a>(
+        &mut self,
+        requests: impl IntoIterator<Item = SendRequest<'a>>,
+    ) -> std::result::Result<usize, (usize, Error)> {
+        let (mut n, mut last, mut refused) = (0, None, None);
+        for r in requests {
+            match self.core.put_send(&r) {
+                Ok((producer, _)) => last = Some(producer),
+                Err(e) => {
+                    refused = Some(e);
+                    break;
+                }
+            }
+            n += 1;
+        }
+        if let Some(producer) = last {
+            WorkQueue::publish();
+            let rung = self
+                .core
+                .ctx()
+                .doorbell(doorbell::SQ, producer, self.core.qpn);
+            refused = refused.or(rung.err());
+        }
+        refused.map_or(Ok(n), |e| Err((n, e)))
+    }
+    /// Sends that can be posted before the queue is full.
+    pub fn send_room(&self) -> u32 {
+        let sq = &self.core.queues().sq;
+        sq.size() - sq.used().min(sq.size())
+    }
+}
+
+impl<S: MayPostReceives> Qp<S> {
+    /// Gives the device a place for a message.
+    pub fn post_recv(&mut self, r: &RecvRequest<'_>) -> Result<()> {
+        let core = &self.core;
+        let rq = &core.queues().rq;
+        core.room(rq, "post_recv", "receive")?;
+        core.check_pieces("post_recv", r.pieces, core.ctx().max_recv_sge(), true)?;
+        let end = sge::Sge {
+            lkey: sge::END_LKEY,
+            ..Default::default()
+        };
+        let mut e = [end; rqe::MAX_SGE];
+        let mut real = r.pieces.iter().filter(|p| !p.is_empty());
+        for to in &mut e {
+            match real.next() {
+                Some(p) => *to = p.entry(),
+                None => break,
+            }
+        }
+        let entry = Rqe {
+            sge0_va: e[0].va,
+            sge0_length: e[0].length,
+            sge0_lkey: e[0].lkey,
+            sge1_va: e[1].va,
+            sge1_length: e[1].length,
+            sge1_lkey: e[1].lkey,
+            sge2_va: e[2].va,
+            sge2_length: e[2].length,
+            sge2_lkey: e[2].lkey,
+            sge3_va: e[3].va,
+            sge3_length: e[3].length,
+            sge3_lkey: e[3].lkey,
+        };
+        let producer = rq.put(r.id, &entry.to_bytes());
+        WorkQueue::publish();
+        core.ctx().doorbell(doorbell::RQ, producer, core.qpn)
+    }
+    /// Receives that can be posted before the queue is full.
+    pub fn recv_room(&self) -> u32 {
+        let rq = &self.core.queues().rq;
+        rq.size() - rq.used().min(rq.size())
+    }
+}
