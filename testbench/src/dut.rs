@@ -240,6 +240,7 @@ impl Dut {
         for _ in 0..4 {
             self.low();
             self.high();
+            self.pass();
         }
         reset.set(0);
         for a in &mut self.agents {
@@ -260,6 +261,9 @@ impl Dut {
         self.model.eval();
         self.model.trace_dump(self.sim.now());
         self.sim.rising();
+    }
+    /// The rest of the cycle; timers due in it wake their tasks in the next phase.
+    fn pass(&mut self) {
         self.sim.advance(self.sim.now() + PERIOD / 2);
     }
 
@@ -282,6 +286,7 @@ impl Dut {
         for a in &mut self.agents {
             a.drive(cycle + 1);
         }
+        self.pass();
         self.dirty = true;
         out
     }
