@@ -24,7 +24,7 @@ mod verilog;
 
 pub use farm::{Case, Farm, Record, Rng};
 pub use random::{SEED, USED};
-pub use verilog::{Outcome, Run};
+pub use verilog::{Outcome, Run, is_legal};
 
 use rocenic_hdl::prim::Reg;
 use rtl::{regs, rtl, rtl_fn};

@@ -148,6 +148,30 @@ impl<'a> Run<'a> {
         Ok(outcomes)
     }
 }
+/// Whether Verilator takes a text at all.
+pub fn is_legal(text: &str, top: &str) -> bool {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let v = rocenic_sim::verilate::tools::ensure().unwrap_or_else(|e| panic!("{e}"));
+    let n = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("difftest-{}-{n}.sv", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    std::fs::write(&file, text).expect("a temporary file");
+    let o = std::process::Command::new(&v.bin)
+        .env("VERILATOR_ROOT", &v.root)
+        .args([
+            "--lint-only",
+            "-Wno-fatal",
+            "-Wno-lint",
+            "--top-module",
+            top,
+        ])
+        .arg(&file)
+        .output()
+        .expect("verilator starts");
+    let _ = std::fs::remove_file(&file);
+    o.status.success()
+}
 fn words(x: &BigUint, width: usize) -> Vec<u64> {
     let mut w = x.to_u64_digits();
     w.resize(width.div_ceil(64), 0);

@@ -1,5 +1,6 @@
 //! RustHDL's simulator against Verilator. `ROCENIC_DIFF_SEED=n` chooses other random blocks and stimuli.
-use difftest::{Record, Run, SEED, USED, record};
+use difftest::{Record, Run, SEED, USED, is_legal, record};
+use emit::{Options, Sabotage};
 use std::sync::OnceLock;
 
 const VECTORS: usize = 200;
@@ -85,4 +86,105 @@ fn the_random_blocks_meet_their_quotas() {
         }
     }
     assert!(short.is_empty(), "too few: {short:?}; {}", replay());
+}
+
+/// A test that overlooks a broken printer proves nothing.
+#[test]
+fn every_planted_printer_bug_is_caught() {
+    const BLOCKS_PER_BUG: usize = 20;
+    println!("seed {SEED}");
+    let mut run = Run::default();
+    let mut found = vec![];
+    for bug in Sabotage::ALL {
+        let text = |r: &Record, sabotage| {
+            let o = Options {
+                sabotage,
+                prefix: "x_".into(),
+                ..Options::default()
+            };
+            (r.print)(&o).ok().map(|d| {
+                (
+                    d.text(),
+                    d.modules.last().map_or(String::new(), |m| m.0.clone()),
+                )
+            })
+        };
+        let mut hit: Vec<(String, String, &Record)> = vec![];
+        for r in records() {
+            if let Some((bad, top)) = text(r, Some(bug))
+                && text(r, None).is_some_and(|good| good.0 != bad)
+            {
+                hit.push((bad, top, r));
+            }
+        }
+        // small blocks compile fast and show the bug as well
+        hit.sort_by_key(|h| h.0.len());
+        let (mut ran, mut illegal) = (0, 0);
+        for (bad, top, r) in &hit {
+            if ran == BLOCKS_PER_BUG {
+                break;
+            }
+            if !is_legal(bad, top) {
+                illegal += 1;
+                continue;
+            }
+            ran += 1;
+            let o = Options {
+                sabotage: Some(bug),
+                ..Options::default()
+            };
+            run.add(&format!("{bug:?}_"), r, o)
+                .expect("it printed before");
+        }
+        found.push((bug, hit.len(), illegal));
+    }
+    let outcomes = run.compare("sabotaged").unwrap_or_else(|e| panic!("{e}"));
+    let mut missed = vec![];
+    for (bug, changed, illegal) in found {
+        let tag = format!("{bug:?}_");
+        let ran: Vec<_> = outcomes
+            .iter()
+            .filter(|o| o.name.starts_with(&tag))
+            .collect();
+        let wrong = ran.iter().filter(|o| o.wrong > 0).count();
+        println!(
+            "{bug:?}: changes {changed} blocks; of the smallest, {illegal} are no legal Verilog and {wrong} of {} are wrong",
+            ran.len()
+        );
+        if wrong == 0 {
+            missed.push(bug);
+        }
+    }
+    assert!(missed.is_empty(), "not caught: {missed:?}; {}", replay());
+}
+
+/// Why the project has a printer of its own.
+#[test]
+fn the_stock_printer_fails_the_same_test() {
+    println!("seed {SEED}");
+    let mut run = Run::default();
+    let (mut all, mut illegal) = (0, 0);
+    for r in records().iter().filter(|r| !r.modern && !r.clocked) {
+        let module = format!("{}_stock", r.name);
+        let text = (r.stock)()
+            .replace("top$", &format!("{}_", r.name))
+            .replace("module top(", &format!("module {module}("));
+        all += 1;
+        if is_legal(&text, &module) {
+            run.add_text(&format!("stock_{}", r.name), r, module, "$", text);
+        } else {
+            illegal += 1;
+        }
+    }
+    let outcomes = run.compare("stock").unwrap_or_else(|e| panic!("{e}"));
+    let wrong = outcomes.iter().filter(|o| o.wrong > 0).count();
+    println!(
+        "stock printer: of {all} blocks {illegal} are no legal Verilog, {wrong} of the other {} are wrong",
+        outcomes.len()
+    );
+    if let Some(o) = outcomes.iter().find(|o| o.wrong > 0) {
+        println!("for example {}", o.first.as_deref().unwrap_or(""));
+    }
+    assert!(illegal > 0, "the stock printer printed only legal Verilog");
+    assert!(wrong > 0, "the stock printer printed only right Verilog");
 }

@@ -2,6 +2,7 @@
 //! Rust value when evaluated self-determined or in a context of that width;
 //! any other width is made here: wider by a concatenation, narrower by a part
 //! select, of a temporary if need be. No size casts: yosys 0.23 gets them wrong.
+use crate::sabotage::Sabotage;
 use crate::types::*;
 use num_bigint::BigInt;
 use rust_hdl_core::ast::{VerilogExpression as E, VerilogOp as Op, VerilogOpUnary as Un};
@@ -51,12 +52,12 @@ pub struct Lower<'a> {
     pub syms: Vec<Sym>,
     pub index: HashMap<String, usize>,
     pub enums: Vec<TypeDescriptor>,
-    pub loops: Vec<(String, usize)>,
     pub types: &'a mut Types,
     pub reads: Vec<Ref>,
     /// Temporaries the next statement needs: what, its value, what that reads.
     pub temps: Vec<(Ref, String, Vec<Ref>)>,
-    pub warnings: Vec<String>,
+    /// Bug to print with.
+    pub bug: Option<Sabotage>,
 }
 
 pub fn bad<T>(e: &E, what: impl Into<String>) -> R<T> {
@@ -135,29 +136,9 @@ fn is_cmp(o: &Op) -> bool {
 }
 
 impl Lower<'_> {
-    /// `q[i+1]$d$next` -> `q$2$d`: array steps evaluated, AST suffixes dropped.
-    fn plain(&self, s: &str) -> Result<String, String> {
-        let (mut out, mut rest) = (String::new(), s);
-        while let Some(a) = rest.find('[') {
-            let b = rest.find(']').ok_or("unbalanced index")?;
-            let i = eval_index(&rest[a + 1..b], &self.loops).ok_or(format!(
-                "array index `{}` is not made of literals and loop variables",
-                &rest[a + 1..b]
-            ))?;
-            out += &format!("{}${i}", &rest[..a]);
-            rest = &rest[b + 1..];
-        }
-        out += rest;
-        Ok(out
-            .split('$')
-            .filter(|t| *t != "next" && *t != "val()" && !t.is_empty())
-            .collect::<Vec<_>>()
-            .join("$"))
-    }
     /// The symbol with the longest matching name; what is left are struct fields.
     pub fn lookup(&self, s: &str) -> Result<Option<Ref>, String> {
-        let p = self.plain(s)?;
-        let toks: Vec<&str> = p.split('$').collect();
+        let toks: Vec<&str> = s.split('$').collect();
         for k in (1..=toks.len()).rev() {
             let Some(&sym) = self.index.get(&toks[..k].join("$")) else {
                 continue;
@@ -213,12 +194,11 @@ impl Lower<'_> {
             v,
         )))
     }
-    /// Value of an expression made only of untyped literals and loop variables (or a cast of one).
+    /// Value of an expression made only of untyped literals (or a cast of one).
     pub fn constant(&self, e: &E) -> Option<BigInt> {
         let untyped = |x: &E| matches!(self.ty(x), Ok((None, _)));
         Some(match e {
             E::Literal(v) => crate::collect::literal(v).0,
-            E::Signal(s) => self.loops.iter().rev().find(|l| l.0 == *s)?.1.into(),
             E::Paren(x) => self.constant(x)?,
             E::Cast(x, _) if untyped(x) => self.constant(x)?,
             E::Unary(Un::Neg, x) if untyped(x) => -self.constant(x)?,
@@ -249,7 +229,6 @@ impl Lower<'_> {
     /// Width (None: a literal that takes its width from its surroundings) and signedness.
     pub fn ty(&self, e: &E) -> R<(Option<usize>, bool)> {
         Ok(match e {
-            E::Signal(s) if self.loops.iter().any(|l| l.0 == *s) => (None, false),
             E::Signal(s) => match self.lookup(s) {
                 Ok(Some(r)) => (Some(r.w), matches!(r.desc.kind, TypeKind::Signed(_))),
                 Ok(None) => {
@@ -315,7 +294,7 @@ impl Lower<'_> {
             })
         };
         Ok(match e {
-            E::Signal(s) if self.loops.iter().all(|l| l.0 != *s) => match self.lookup(s) {
+            E::Signal(s) => match self.lookup(s) {
                 Ok(r) => r,
                 Err(w) => return bad(e, w),
             },
@@ -350,6 +329,10 @@ impl Lower<'_> {
             (String::new(), r.lo, s.desc.clone())
         };
         let all = if path.is_empty() { s.w } else { width(&d) };
+        let lo = match self.bug {
+            Some(Sabotage::Slice) if r.w != all => lo.saturating_sub(1),
+            _ => lo,
+        };
         let sel = match r.w {
             w if lo == 0 && w == all => String::new(),
             1 => format!("[{lo}]"),
@@ -441,37 +424,13 @@ impl Lower<'_> {
             w: 1,
             ..a.clone()
         };
-        let t = format!(
-            "{{{{{}{{{}}}}}, {}}}",
-            w - a.w,
-            self.ref_text(&top),
-            self.ref_text(&a)
-        );
+        let top = match self.bug {
+            Some(Sabotage::SignExtension) => "1'h0".into(),
+            _ => self.ref_text(&top),
+        };
+        let t = format!("{{{{{}{{{}}}}}, {}}}", w - a.w, top, self.ref_text(&a));
         self.reads.push(a);
         Ok(Ex { t, w, desc: None })
-    }
-    /// `.index()` is not in the AST, so `x.index() + 1` (wide) looks like `(x + 1).index()` (wraps): refuse both.
-    pub fn index_value(&mut self, e: &E) -> R<Ex> {
-        // `#[rtl]` makes integer arithmetic visible: it is 64 bits wide
-        if self.ty(e)?.0 == Some(64) {
-            return self.lower(e, None);
-        }
-        fn wraps(e: &E) -> bool {
-            match e {
-                E::Paren(x) | E::Unsigned(x) | E::Signed(x) => wraps(x),
-                E::Binary(_, Op::Add | Op::Sub | Op::Mul | Op::Shl, _)
-                | E::Unary(Un::Not | Un::Neg, _) => true,
-                E::Binary(l, o, r) => !is_cmp(o) && (wraps(l) || wraps(r)),
-                _ => false,
-            }
-        }
-        if wraps(e) {
-            return bad(
-                e,
-                "arithmetic in an index: its width is not in the AST; compute it in a Local",
-            );
-        }
-        self.lower(e, None)
     }
     pub fn lower(&mut self, e: &E, want: Option<usize>) -> R<Ex> {
         if let Some(v) = self.constant(e) {
@@ -484,19 +443,12 @@ impl Lower<'_> {
                 return bad(e, format!("{v} does not fit in {w} bits"));
             }
             let v = if v < BigInt::from(0) { v + full } else { v };
+            let printed = w + usize::from(self.bug == Some(Sabotage::LiteralWidth));
             return Ok(Ex {
-                t: lit(w, &v),
+                t: lit(printed, &v),
                 w,
                 desc: None,
             });
-        }
-        if let E::Cast(x, w) = e {
-            if self.ty(x)?.0 == Some(*w) {
-                self.warnings.push(format!(
-                    "`{}` does not change the width: a helper function named `bits...`?",
-                    show(e)
-                ));
-            }
         }
         if let Some(r) = self.reference(e)? {
             return Ok(self.read(r));
@@ -507,7 +459,7 @@ impl Lower<'_> {
                 Ok(Some((ex, _))) => Ok(ex),
                 Ok(None) => bad(
                     e,
-                    "undeclared name: a Rust const, a const generic, or an enum that no signal here has; use `Constant<T>`",
+                    "undeclared name: an enum that no signal of this block has?",
                 ),
                 Err(w) => bad(e, w),
             },
@@ -576,7 +528,7 @@ impl Lower<'_> {
                     };
                     return Ok(Ex { t, w, desc: None });
                 }
-                let n = self.index_value(i)?;
+                let n = self.lower(i, None)?;
                 Ok(Ex {
                     t: format!(
                         "(({0} & ~({w}'h1 << {1})) | ({2} << {1}))",
@@ -594,7 +546,7 @@ impl Lower<'_> {
     fn select(&mut self, e: &E, x: &E, w: usize, i: &E) -> R<Ex> {
         let mark = self.reads.len();
         let Some(n) = self.constant(i) else {
-            let n = self.index_value(i)?;
+            let n = self.lower(i, None)?;
             // a select that cannot leave the value needs no shift
             if let (Some(r), true) = (self.reference(x)?, n.w < 20) {
                 let need = clog2(r.w);
@@ -656,9 +608,14 @@ impl Lower<'_> {
     }
     fn binary(&mut self, e: &E, l: &E, o: &Op, r: &E, want: Option<usize>) -> R<Ex> {
         let ((lw, ls), (rw, rs)) = (self.ty(l)?, self.ty(r)?);
+        let bug = self.bug;
         let done = |t: String, w| {
             Ok(Ex {
-                t: format!("({t})"),
+                t: if bug == Some(Sabotage::Parentheses) {
+                    t
+                } else {
+                    format!("({t})")
+                },
                 w,
                 desc: None,
             })
@@ -721,16 +678,16 @@ impl Lower<'_> {
                 else {
                     self.lower_w(r, w)?
                 };
-                if ls || rs {
-                    if matches!(o, Op::Lt | Op::Le | Op::Gt | Op::Ge) {
-                        return done(
-                            format!("$signed({}) {} $signed({})", a.t, op_text(o), b.t),
-                            1,
-                        );
-                    }
+                let op = match (o, bug) {
+                    (Op::Lt, Some(Sabotage::Compare)) => "<=",
+                    _ => op_text(o),
+                };
+                let order = matches!(o, Op::Lt | Op::Le | Op::Gt | Op::Ge);
+                if (ls || rs) && order && bug != Some(Sabotage::SignedCompare) {
+                    return done(format!("$signed({}) {op} $signed({})", a.t, b.t), 1);
                 }
                 done(
-                    format!("{} {} {}", a.t, op_text(o), b.t),
+                    format!("{} {op} {}", a.t, b.t),
                     if is_cmp(o) { 1 } else { w },
                 )
             }
@@ -738,85 +695,6 @@ impl Lower<'_> {
     }
 }
 
-/// Integer text with + - * / % ( ) and loop variables, from inside `[ ]`.
-pub fn eval_index(s: &str, vars: &[(String, usize)]) -> Option<i64> {
-    struct P<'a> {
-        s: &'a [u8],
-        i: usize,
-        vars: &'a [(String, usize)],
-    }
-    impl P<'_> {
-        fn peek(&self) -> u8 {
-            *self.s.get(self.i).unwrap_or(&0)
-        }
-        fn sum(&mut self) -> Option<i64> {
-            let mut v = self.product()?;
-            loop {
-                match self.peek() {
-                    b'+' => {
-                        self.i += 1;
-                        v += self.product()?
-                    }
-                    b'-' => {
-                        self.i += 1;
-                        v -= self.product()?
-                    }
-                    _ => return Some(v),
-                }
-            }
-        }
-        fn product(&mut self) -> Option<i64> {
-            let mut v = self.atom()?;
-            loop {
-                match self.peek() {
-                    b'*' => {
-                        self.i += 1;
-                        v *= self.atom()?
-                    }
-                    b'/' => {
-                        self.i += 1;
-                        v = v.checked_div(self.atom()?)?
-                    }
-                    b'%' => {
-                        self.i += 1;
-                        v = v.checked_rem(self.atom()?)?
-                    }
-                    _ => return Some(v),
-                }
-            }
-        }
-        fn atom(&mut self) -> Option<i64> {
-            if self.peek() == b'(' {
-                self.i += 1;
-                let v = self.sum()?;
-                self.i += 1;
-                return (self.s.get(self.i - 1) == Some(&b')')).then_some(v);
-            }
-            let from = self.i;
-            while self.peek().is_ascii_alphanumeric() || self.peek() == b'_' {
-                self.i += 1;
-            }
-            let t = std::str::from_utf8(&self.s[from..self.i]).ok()?;
-            parse_int(t)
-                .and_then(|v| i64::try_from(v).ok())
-                .or_else(|| {
-                    self.vars
-                        .iter()
-                        .rev()
-                        .find(|v| v.0 == t)
-                        .map(|v| v.1 as i64)
-                })
-        }
-    }
-    let t: String = s.chars().filter(|c| !c.is_whitespace()).collect();
-    let mut p = P {
-        s: t.as_bytes(),
-        i: 0,
-        vars,
-    };
-    let v = p.sum()?;
-    (p.i == t.len() && v >= 0).then_some(v)
-}
 /// A Rust integer literal.
 pub fn parse_int(s: &str) -> Option<BigInt> {
     let t = s.replace([' ', '_'], "");

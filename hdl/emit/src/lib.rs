@@ -3,8 +3,13 @@ mod collect;
 mod expr;
 mod module;
 mod names;
+mod prim;
+mod sabotage;
 mod stmt;
 mod types;
+
+#[doc(hidden)]
+pub use sabotage::Sabotage;
 
 pub use rtl::type_tag;
 use rust_hdl_core::prelude::{AtomKind, Block};
@@ -27,6 +32,18 @@ pub struct Options {
     pub prefix: String,
     /// Ports of the top are plain vectors.
     pub flat_top: bool,
+    /// Print with this bug in.
+    #[cfg(feature = "sabotage")]
+    pub sabotage: Option<Sabotage>,
+}
+impl Options {
+    /// The bug to print with, if this is the differential test.
+    fn bug(&self) -> Option<Sabotage> {
+        #[cfg(feature = "sabotage")]
+        return self.sabotage;
+        #[cfg(not(feature = "sabotage"))]
+        None
+    }
 }
 impl Default for Options {
     fn default() -> Self {
@@ -34,6 +51,8 @@ impl Default for Options {
             package: Some("types_pkg".into()),
             prefix: String::new(),
             flat_top: true,
+            #[cfg(feature = "sabotage")]
+            sabotage: None,
         }
     }
 }
@@ -74,7 +93,6 @@ pub struct Design {
     pub modules: Vec<(String, String)>,
     /// Text of black boxes, as given.
     pub externs: Vec<String>,
-    pub warnings: Vec<String>,
     pub scopes: usize,
 }
 impl Design {
@@ -113,7 +131,6 @@ pub fn emit<B: Block>(top: &B, opt: &Options) -> Result<Design, Vec<Error>> {
         modules: vec![],
         externs: vec![],
         errors: vec![],
-        warnings: vec![],
         folded: Default::default(),
         scopes: 0,
     };
@@ -149,7 +166,6 @@ pub fn emit<B: Block>(top: &B, opt: &Options) -> Result<Design, Vec<Error>> {
         types,
         modules: b.modules,
         externs: b.externs,
-        warnings: b.warnings,
         scopes: b.scopes,
     })
 }

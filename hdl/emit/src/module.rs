@@ -2,6 +2,8 @@
 use crate::collect::{AtomInfo, Scope};
 use crate::expr::*;
 use crate::names::*;
+use crate::prim::{Prim, primitive};
+use crate::sabotage::Sabotage;
 use crate::stmt::*;
 use crate::types::*;
 use crate::{Error, Options};
@@ -16,35 +18,19 @@ pub struct Build<'a> {
     pub modules: Vec<(String, String)>, // name, text
     pub externs: Vec<String>,
     pub errors: Vec<Error>,
-    pub warnings: Vec<String>,
     pub folded: HashMap<(String, String), String>, // (wanted name, body) -> name
     pub scopes: usize,
 }
 
-/// The house register: its Custom text is the contract, so the stock back end stays right too.
-fn as_register(k: &Scope) -> Option<BigInt> {
-    let Ok(Verilog::Custom(t)) = &k.hdl else {
-        return None;
-    };
-    let t = t.split_whitespace().collect::<Vec<_>>().join(" ");
-    let init = t
-        .strip_prefix("initial q = ")?
-        .strip_suffix("; always @(posedge clock) q <= d;")?;
-    let names: Vec<&str> = k.atoms.iter().map(|a| a.raw.as_str()).collect();
-    if names != ["clock", "d", "q"] || k.atoms[1].w != k.atoms[2].w {
-        return None;
-    }
-    let (_, digits) = init.split_once('\'')?;
-    BigInt::parse_bytes(
-        &digits.as_bytes()[1..],
-        if digits.starts_with('b') { 2 } else { 16 },
-    )
-}
 fn is_text(v: &Result<Verilog, String>) -> bool {
     !matches!(v, Ok(Verilog::Combinatorial(_)))
 }
 pub fn flat(raw: &str) -> String {
     raw.replace('$', "_")
+}
+/// The array behind a RAM.
+fn memory(k: &Scope) -> String {
+    format!("{}_mem", flat(&k.inst))
 }
 fn find_enums(d: &TypeDescriptor, out: &mut Vec<TypeDescriptor>) {
     match &d.kind {
@@ -101,7 +87,7 @@ impl Build<'_> {
         let kids: Vec<Option<String>> = s
             .kids
             .iter()
-            .map(|k| as_register(k).is_none().then(|| self.module(k, false)))
+            .map(|k| primitive(k).is_none().then(|| self.module(k, false)))
             .collect();
         let (syms, enums) = self.symbols(s, top);
         let ports = self.ports(&syms);
@@ -157,13 +143,20 @@ impl Build<'_> {
             self.note(s, "", e);
         }
         let src = match &s.ty {
-            Some(t) => format!("Rust type: {t}"),
-            None => "Rust type: unknown, `emit::named!()` is missing".into(),
+            Some(t) => format!("// Rust type: {t}\n"),
+            None => {
+                self.note(
+                    s,
+                    "",
+                    "block has no type name: `#[rtl]`, or `emit::named!();` in its `impl Logic`, gives it",
+                );
+                String::new()
+            }
         };
         self.modules.push((
             name.clone(),
             format!(
-                "// {src}\n// first instance: {}\nmodule {name} {body}endmodule\n",
+                "{src}// first instance: {}\nmodule {name} {body}endmodule\n",
                 s.path
             ),
         ));
@@ -221,19 +214,20 @@ impl Build<'_> {
             );
         }
         for k in &s.kids {
-            let reg = as_register(k).is_some();
+            let inline = primitive(k);
+            let reg = matches!(inline, Some(Prim::Register(_)));
             for a in &k.atoms {
                 let dir = match a.kind {
                     AtomKind::InputParameter => Dir::KidIn,
                     AtomKind::OutputParameter => Dir::KidOut,
                     _ => continue,
                 };
-                let name = format!(
-                    "{}{}{}",
-                    flat(&k.inst),
-                    if reg { "_" } else { "__" },
-                    flat(&a.raw)
-                );
+                let join = |j| format!("{}{j}{}", flat(&k.inst), flat(&a.raw));
+                let taken = |n: &str| s.atoms.iter().any(|x| flat(&x.raw) == n);
+                let name = match &inline {
+                    Some(_) if !taken(&join("_")) => join("_"),
+                    _ => join("__"),
+                };
                 // a vector port cannot drive an enum net
                 add(
                     self,
@@ -247,7 +241,21 @@ impl Build<'_> {
         }
         drop(add);
         for k in &s.kids {
+            if let Err(e) = check_ident(&flat(&k.inst)) {
+                self.note(s, &k.inst, e);
+            }
             used.entry(flat(&k.inst)).or_insert_with(|| k.inst.clone());
+            if let Some(Prim::Ram { .. }) = primitive(k) {
+                let name = memory(k);
+                if let Some(o) = used.insert(name.clone(), k.inst.clone()) {
+                    let o = o.replace('$', ".");
+                    self.note(
+                        s,
+                        &k.inst,
+                        format!("its memory has the same Verilog name `{name}` as `{o}`"),
+                    );
+                }
+            }
         }
         for l in &s.locals {
             find_enums(&l.desc, &mut enums);
@@ -344,11 +352,10 @@ impl Build<'_> {
             syms,
             index,
             enums,
-            loops: vec![],
             types: &mut self.types,
             reads: vec![],
             temps: vec![],
-            warnings: vec![],
+            bug: self.opt.bug(),
         };
         let mut b = Body::new(&mut lo);
         let code = b.block(code);
@@ -408,13 +415,7 @@ impl Build<'_> {
         } else {
             vec![]
         };
-        let warnings: Vec<String> = lo
-            .warnings
-            .drain(..)
-            .map(|w| format!("{}: {w}", s.path))
-            .collect();
         let syms = lo.syms;
-        self.warnings.extend(warnings);
         let failed = !faults.is_empty();
         for (sig, bad) in faults {
             self.fail(s, &sig, bad);
@@ -461,15 +462,47 @@ impl Build<'_> {
                 .expect("child port")
         };
         let (mut inits, mut regs) = (HashMap::new(), BTreeMap::<String, Vec<String>>::new());
-        let mut insts = String::new();
+        let (mut insts, mut memories, mut rams) = (String::new(), String::new(), String::new());
+        let edge = match self.opt.bug() {
+            Some(Sabotage::ClockEdge) => "negedge",
+            _ => "posedge",
+        };
         for (k, name) in s.kids.iter().zip(kids) {
             match name {
                 None => {
-                    let (c, d, q) = (at(k, &k.atoms[0]), at(k, &k.atoms[1]), at(k, &k.atoms[2]));
-                    inits.insert(q, as_register(k).expect("register"));
-                    regs.entry(wired[&c].clone())
-                        .or_default()
-                        .push(format!("        {} <= {};\n", syms[q].name, syms[d].name));
+                    let pin = |n: usize| {
+                        let i = at(k, &k.atoms[n]);
+                        wired.get(&i).unwrap_or(&syms[i].name).as_str()
+                    };
+                    match primitive(k).expect("a primitive has no module") {
+                        Prim::Register(start) => {
+                            let zeroed = self.opt.bug() == Some(Sabotage::RegisterStart);
+                            let start = if zeroed { BigInt::from(0) } else { start };
+                            inits.insert(at(k, &k.atoms[2]), start);
+                            regs.entry(pin(0).to_owned()).or_default().push(format!(
+                                "        {} <= {};\n",
+                                pin(2),
+                                pin(1)
+                            ));
+                        }
+                        Prim::Ram { style, last } => {
+                            let (clock, we, waddr, wdata) = (pin(0), pin(1), pin(2), pin(3));
+                            let (raddr, rdata, mem) = (pin(4), pin(5), memory(k));
+                            memories += &format!(
+                                "    (* ram_style = \"{style}\" *) logic [{}:0] {mem} [0:{last}];\n",
+                                k.atoms[3].w - 1
+                            );
+                            let word = match self.opt.bug() {
+                                Some(Sabotage::RamCollision) => format!(
+                                    "({we} & ({waddr} == {raddr})) ? {wdata} : {mem}[{raddr}]"
+                                ),
+                                _ => format!("{mem}[{raddr}]"),
+                            };
+                            rams += &format!(
+                                "    always_ff @({edge} {clock}) begin\n        if ({we}) {mem}[{waddr}] <= {wdata};\n        {rdata} <= {word};\n    end\n"
+                            );
+                        }
+                    }
                 }
                 Some(name) => {
                     let ps: Vec<String> = k
@@ -521,6 +554,7 @@ impl Build<'_> {
             });
             out += &format!("    {t} {}{init};\n", x.name);
         }
+        out += &memories;
         for g in &groups {
             if is_wiring(g) {
                 for s in g {
@@ -539,11 +573,8 @@ impl Build<'_> {
             }
         }
         for (c, b) in regs {
-            out += &format!(
-                "    always_ff @(posedge {c}) begin\n{}    end\n",
-                b.concat()
-            );
+            out += &format!("    always_ff @({edge} {c}) begin\n{}    end\n", b.concat());
         }
-        out + &insts
+        out + &rams + &insts
     }
 }

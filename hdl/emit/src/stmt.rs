@@ -2,6 +2,7 @@
 //! assignments; then the two analyses that make blocking Verilog equal to the
 //! settled Rust value: definite assignment and the split into processes.
 use crate::expr::*;
+use crate::sabotage::Sabotage;
 use crate::types::*;
 use VerilogExpression as E;
 use num_bigint::{BigInt, BigUint};
@@ -101,20 +102,16 @@ impl<'a, 'b> Body<'a, 'b> {
     fn statement(&mut self, s: &VerilogStatement, out: &mut Vec<St>) {
         match s {
             VerilogStatement::Comment(c) if c.starts_with(rtl::POS) => self.at = c[1..].to_owned(),
-            VerilogStatement::Comment(c) => {
-                let c = c.split_once("(\"").map_or(c.as_str(), |c| c.1); // the macro leaves `comment! ("` in place
-                out.push(St::Comment(
-                    c.lines().map(str::trim).collect::<Vec<_>>().join(" "),
-                ))
-            }
-            VerilogStatement::Macro(b) => out.extend(self.block(b)),
-            VerilogStatement::Loop(l) => {
-                for i in l.from.as_usize()..l.to.as_usize() {
-                    self.lo.loops.push((l.index.clone(), i));
-                    out.extend(self.block(&l.block));
-                    self.lo.loops.pop();
-                }
-            }
+            VerilogStatement::Comment(c) => out.push(St::Comment(
+                c.lines().map(str::trim).collect::<Vec<_>>().join(" "),
+            )),
+            VerilogStatement::Macro(_) | VerilogStatement::Loop(_) => self.faults.push((
+                "update".into(),
+                Bad {
+                    expr: "loop or macro".into(),
+                    what: "only the stock macro leaves this in the AST: use `#[rtl]`".into(),
+                },
+            )),
             VerilogStatement::Link(ls) => {
                 for l in ls {
                     let (to, from, d) = match l {
@@ -131,7 +128,10 @@ impl<'a, 'b> Body<'a, 'b> {
                             continue;
                         }
                     };
-                    let name = |x: &str| E::Signal(format!("{x}${}", d.my_name.replace('.', "$")));
+                    // `my_name` starts with a separator
+                    let field = d.my_name.replace('.', "$");
+                    let field = field.trim_start_matches('$');
+                    let name = |x: &str| E::Signal(format!("{x}${field}"));
                     let r = self.assign(&name(to), None, &name(from));
                     out.extend(self.note(to, r).flatten());
                 }
@@ -165,6 +165,8 @@ impl<'a, 'b> Body<'a, 'b> {
                     VerilogBlockOrConditional::None => vec![],
                 };
                 if let Some(t) = test {
+                    let swap = self.lo.bug == Some(Sabotage::IfElse) && !other.is_empty();
+                    let (then, other) = if swap { (other, then) } else { (then, other) };
                     out.push(St::If {
                         test: t.t,
                         reads,
@@ -181,7 +183,7 @@ impl<'a, 'b> Body<'a, 'b> {
         }
     }
     fn case(&mut self, m: &VerilogMatch, out: &mut Vec<St>) -> R<St> {
-        let sel = self.lo.index_value(&m.test)?;
+        let sel = self.lo.lower(&m.test, None)?;
         let reads = std::mem::take(&mut self.lo.reads);
         self.temps(out);
         let (mut arms, mut seen, mut open) = (vec![], BTreeSet::new(), true);
@@ -201,7 +203,8 @@ impl<'a, 'b> Body<'a, 'b> {
                     (Some(v), _) => {
                         if v.bits() > sel.w as u64 { return bad(&m.test, format!("pattern {p} does not fit in {} bits", sel.w)); }
                         seen.insert(v.clone());
-                        Some(lit(sel.w, &v))
+                        let shift = self.lo.bug == Some(Sabotage::CaseLabel);
+                        Some(lit(sel.w, &(v + u8::from(shift))))
                     }
                     (_, Ok(Some((x, v)))) => { seen.insert(v.into()); Some(x.t) }
                     (_, Err(w)) => return bad(&m.test, w),

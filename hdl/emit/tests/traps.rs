@@ -84,6 +84,25 @@ block!(LitRange {} #[rtl] fn update(&mut self) { self.y.next = self.a.val() + 25
 block!(Input {} #[rtl] fn update(&mut self) { self.y.next = 0.into(); self.a.next = 1.into(); });
 block!(Open { i: Inv } #[rtl] fn update(&mut self) { self.y.next = self.i.q.val(); });
 block!(NoHdl {} fn update(&mut self) { self.y.next = self.a.val(); } fn connect(&mut self) { self.y.connect(); });
+/// Neither `#[rtl]` nor `emit::named!()`.
+#[derive(LogicBlock, Default)]
+pub struct Nameless {
+    pub d: Signal<In, Bits<8>>,
+    pub q: Signal<Out, Bits<8>>,
+}
+impl Logic for Nameless {
+    fn update(&mut self) {
+        self.q.next = self.d.val();
+    }
+    fn connect(&mut self) {
+        self.q.connect();
+    }
+    fn hdl(&self) -> Verilog {
+        Verilog::Custom("assign q = d;".into())
+    }
+}
+block!(Unnamed { i: Nameless } #[rtl] fn update(&mut self) { self.i.d.next = self.a.val(); self.y.next = self.i.q.val(); });
+block!(KeywordInst { table: Inv } #[rtl] fn update(&mut self) { self.table.d.next = self.a.val(); self.y.next = self.table.q.val(); });
 block!(Gated { clk: Signal<In, Clock>, r: Reg } #[rtl] fn update(&mut self) { self.y.next = 0.into(); if self.p.val() { self.r.clock.next = self.clk.val(); } self.r.d.next = self.r.q.val(); });
 block!(Middle { i: Inv } #[rtl] fn update(&mut self) { if self.p.val() { self.i.d.next = self.a.val(); self.y.next = self.i.d.val(); } else { self.i.d.next = 0.into(); self.y.next = 0.into(); } });
 refuse! {
@@ -97,6 +116,8 @@ refuse! {
     Input: "In signal is written";
     Open: "signal `i.d`", "never driven";
     NoHdl: "no HDL";
+    Unnamed: "top.i", "no type name";
+    KeywordInst: "signal `table`", "reserved word";
     Gated: "unconditional plain copy";
     Middle: "signal `i.d`", "settled value";
 }
