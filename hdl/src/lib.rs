@@ -8,6 +8,7 @@
 //! | `roce/` | parser, ICRC, packet buffer, frame builder |
 //! | `host/` | AXI, DMA engines, registers, commands, key table, CQs, EQs |
 //! | `qp/` | requester and responder |
+mod blocks;
 pub mod cfg;
 pub mod host;
 pub(crate) mod layout;
@@ -16,3 +17,5 @@ pub mod qp;
 pub mod roce;
 pub mod stream;
 pub mod types;
+
+pub use blocks::blocks;

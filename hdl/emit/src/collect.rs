@@ -106,10 +106,8 @@ impl Probe for Walk {
     }
 }
 
-pub fn collect<B: Block>(top: &B) -> Scope {
+pub fn collect(top: &dyn Block) -> Scope {
     let mut w = Walk::default();
     top.accept("top", &mut w);
-    let mut s = w.done.expect("the top must be one block");
-    s.ty.get_or_insert_with(|| std::any::type_name::<B>().to_owned());
-    s
+    w.done.expect("a top is one block")
 }
