@@ -41,7 +41,7 @@ struct Window {
 }
 /// End of a frame on its way down the pipeline.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct FrameEnd {
+struct Ending {
     valid: Bit,
     err: Bit,
     bytes: Bits<17>,
@@ -266,7 +266,7 @@ fn judge(m: Measured) -> Judged {
 }
 
 #[rtl_fn]
-fn conclude(j: Judged, e: FrameEnd) -> RxVerdict {
+fn conclude(j: Judged, e: Ending) -> RxVerdict {
     let runt = e.bytes < BEFORE_BTH;
     let length = j.length || e.bytes < j.need;
     let early = e.err || j.disabled || runt || j.outer || length;
@@ -305,7 +305,7 @@ pub struct RxParse {
     looked: Reg<Looked>,
     measured: Reg<Measured>,
     judged: Reg<Judged>,
-    ending: [Reg<FrameEnd>; 5],
+    ending: [Reg<Ending>; 5],
     out: Reg<Verdict>,
 }
 impl Logic for RxParse {
@@ -351,7 +351,7 @@ impl Logic for RxParse {
                 self.ending[k].d.next = self.ending[k - 1].q.val();
             }
         }
-        self.ending[0].d.next = FrameEnd {
+        self.ending[0].d.next = Ending {
             valid: self.rx_valid.val() && b.last,
             err: b.err,
             bytes: (bit_cast::<17, 11>(n) << 6) + bit_cast::<17, 7>(b.bytes),
