@@ -136,8 +136,9 @@ impl Logic for AckGen {
             && e.kind != Kind::Depart
             && self.out.i_ready.val();
         let drop_now = open && drops && drained;
-        let depart_now = can_depart && !(self.ack_valid.val() && !self.request_was.q.val());
-        let takes_request = open && !drop_now && !(can_depart && self.request_was.q.val());
+        let queue_turn = self.request_was.q.val();
+        let depart_now = can_depart && (queue_turn || !self.ack_valid.val());
+        let takes_request = open && !drop_now && (!queue_turn || !can_depart);
         let request_now = takes_request && self.ack_valid.val();
 
         self.op_ready.next = open && (!drops || drained);

@@ -12,7 +12,7 @@
 //! has one. Depth: merge behind the realigner 5 LUT6 levels.
 //! Never: a payload beat for a packet without payload; a frame of which the payload is not at hand.
 use super::head_build::{HeadBuild, MORE_BITS};
-use super::headers::HEAD_BITS;
+use super::headers::OUTER_BYTES;
 use super::path_table::PathTable;
 use crate::prim::Reg;
 use crate::stream::Realign;
@@ -20,6 +20,15 @@ use crate::types::{Beat, PortCfg, QpOp, TxReady};
 use rocenic_contract::opcode::LIST;
 use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
+
+/// A head never ends with a beat, so the merge needs no case for it.
+const _: () = {
+    let mut i = 0;
+    while i < LIST.len() {
+        assert!(!(OUTER_BYTES + LIST[i].header_bytes).is_multiple_of(64));
+        i += 1;
+    }
+};
 
 /// Which beat of the frame is next.
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
@@ -67,12 +76,6 @@ pub struct FrameBuild {
 impl Logic for FrameBuild {
     #[rtl]
     fn update(&mut self) {
-        // a head never ends with a beat, so the merge needs no case for it
-        assert!(
-            LIST.iter()
-                .all(|r| (r.header_bytes + super::headers::OUTER_BYTES) % 64 != 0)
-        );
-        assert!(HEAD_BITS == 512 + MORE_BITS);
         regs!(self, clock, part, rest, out);
         clocks!(self, clock, paths, heads, realign);
         self.paths.reset.next = self.reset.val();

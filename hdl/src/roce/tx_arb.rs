@@ -72,8 +72,10 @@ impl Logic for TxArb {
         let decidable = held.valid && (!payload || self.verdicts.i_ready.val());
         let space = !out.valid || self.tx_ready.val();
         let data_wants = decidable && !stale;
-        let data_goes = space && data_wants && !(self.ack_valid.val() && !self.ack_was.q.val());
-        let ack_goes = space && self.ack_valid.val() && !(data_wants && self.ack_was.q.val());
+        let data_turn = self.ack_was.q.val();
+        let data_goes = space && data_wants && (data_turn || !self.ack_valid.val());
+        let ack_may = space && (!data_turn || !data_wants);
+        let ack_goes = ack_may && self.ack_valid.val();
         let drops = decidable && stale;
         let leaves = data_goes || drops;
         let takes = self.epochs.ready.val() && (!held.valid || leaves);
@@ -92,7 +94,7 @@ impl Logic for TxArb {
         } else if leaves {
             self.held.d.next.valid = false;
         }
-        self.ack_ready.next = space && !(data_wants && self.ack_was.q.val());
+        self.ack_ready.next = ack_may;
         if space {
             self.out.d.next = Held {
                 valid: data_goes || ack_goes,
