@@ -37,3 +37,17 @@ fn no_block_uses_the_stock_front_end() {
     }
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
+
+/// The library of the blocks is not compiled as a test: a unit test in it would never run.
+#[test]
+fn no_block_file_holds_a_unit_test() {
+    let hdl = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut files = vec![];
+    sources(&hdl.join("src"), &mut files);
+    let has = |f: &PathBuf| std::fs::read_to_string(f).unwrap().contains("#[cfg(test)]");
+    files.retain(has);
+    assert!(
+        files.is_empty(),
+        "move these unit tests to hdl/tests or testbench/tests: {files:?}"
+    );
+}
