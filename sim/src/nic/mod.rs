@@ -1,0 +1,243 @@
+//! One simulated NIC in its host: the Verilated `roce_nic`, host memory behind an IOMMU, MMIO, interrupts, and a MAC.
+//!
+//! Timing of a clock: inputs stand since the last rising edge; the low phase settles outputs; handshakes are sampled;
+//! the high phase moves the registers; new inputs are driven. Nothing reads a `ready` that has not settled.
+mod mac;
+mod memory;
+mod mmio;
+mod pcie;
+mod pins;
+mod random;
+
+pub use mac::{MIN_FRAME, OVERHEAD_BYTES, Pace, WireFrame};
+pub use memory::{BlockedWrite, HostMemory, PAGE, Region};
+pub use pcie::HostConfig;
+pub use random::Random;
+
+use crate::verilate::{Error as BuildError, Library, Model, Options, Source, UintPort};
+use mac::Mac;
+use mmio::Mmio;
+use pcie::Pcie;
+use pins::{AxiMasterPins, MacPins, MmioPins};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Cycles a register read may take; the device answers in a few.
+const READ_LIMIT: u64 = 10_000;
+/// Half a clock in the waveform's time unit (ps): 250 MHz.
+const HALF_CLOCK_PS: u64 = 2_000;
+/// Nanoseconds of a cycle.
+pub const CYCLE_NS: u64 = 4;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    #[error("the device did not answer the read of BAR0 {addr:#x} within {READ_LIMIT} cycles: its registers hang")]
+    ReadHangs { addr: u64 },
+    #[error("the device broke the rules of its MAC interface: {0}")]
+    Mac(String),
+    #[error("the NIC's RTL cannot be printed: {0}")]
+    Emit(String),
+}
+
+/// A simulated NIC and its host.
+#[derive(Clone, Debug, Default)]
+pub struct NicConfig {
+    /// One seed, one run.
+    pub seed: u64,
+    pub host: HostConfig,
+    pub pace: Pace,
+    /// Waveform of these cycles (the library must be built with tracing).
+    pub trace: Option<(PathBuf, std::ops::Range<u64>)>,
+}
+
+/// Builds the model of the whole NIC, from the cache when it is there.
+pub fn library(trace: bool) -> Result<Arc<Library>, Error> {
+    let source = Source::from_block(&rocenic_hdl::top::roce_nic()).map_err(|e| Error::Emit(e.to_string()))?;
+    Ok(Library::build(&source, &Options { trace_fst: trace, ..Options::default() })?)
+}
+
+pub struct Nic {
+    model: Model,
+    clk: UintPort,
+    axi: AxiMasterPins,
+    mmio_pins: MmioPins,
+    mac_pins: MacPins,
+    irq_valid: UintPort,
+    irq_vector: UintPort,
+    memory: HostMemory,
+    pcie: Pcie,
+    mmio: Mmio,
+    mac: Mac,
+    cycle: u64,
+    /// Interrupts since they were last taken, by vector.
+    irqs: Vec<u64>,
+    trace: Option<(PathBuf, std::ops::Range<u64>)>,
+}
+impl Nic {
+    /// Loads a model and resets it.
+    pub fn new(library: &Arc<Library>, name: &str, config: NicConfig) -> Result<Nic, Error> {
+        let model = Model::new(library, name, config.seed as u32)?;
+        let memory = HostMemory::default();
+        let mut nic = Nic {
+            clk: model.uint_port("clk")?,
+            axi: AxiMasterPins::find(&model)?,
+            mmio_pins: MmioPins::find(&model)?,
+            mac_pins: MacPins::find(&model)?,
+            irq_valid: model.uint_port("irq_valid")?,
+            irq_vector: model.uint_port("irq_vector")?,
+            pcie: Pcie::new(config.host, &memory, config.seed),
+            memory,
+            mmio: Mmio::new(),
+            mac: Mac::new(config.pace),
+            cycle: 0,
+            irqs: vec![0; rocenic_contract::caps::VECTORS],
+            trace: config.trace,
+            model,
+        };
+        let rst = nic.model.uint_port("rst")?;
+        nic.model.uint_port("bus_master_enable")?.set(1);
+        nic.model.uint_port("irq_ready")?.set(1);
+        rst.set(1);
+        for _ in 0..4 {
+            nic.edge();
+        }
+        rst.set(0);
+        nic.drive();
+        Ok(nic)
+    }
+    pub fn memory(&self) -> &HostMemory {
+        &self.memory
+    }
+    /// Clocks since reset.
+    pub fn cycle(&self) -> u64 {
+        self.cycle
+    }
+    fn edge(&mut self) {
+        self.clk.set(0);
+        self.model.eval();
+        self.model.trace_dump(self.cycle * 2 * HALF_CLOCK_PS);
+        self.clk.set(1);
+        self.model.eval();
+        self.model.trace_dump((self.cycle * 2 + 1) * HALF_CLOCK_PS);
+    }
+    fn drive(&mut self) {
+        self.pcie.drive(&self.axi, self.cycle);
+        self.mmio.drive(&self.mmio_pins, self.cycle);
+        self.mac.drive(&self.mac_pins, self.cycle);
+    }
+    /// One clock.
+    pub fn step(&mut self) -> Result<(), Error> {
+        self.window()?;
+        self.clk.set(0);
+        self.model.eval();
+        self.model.trace_dump(self.cycle * 2 * HALF_CLOCK_PS);
+        self.pcie.sample(&self.axi, self.cycle);
+        self.mmio.sample(&self.mmio_pins, self.cycle);
+        self.mac.sample(&self.mac_pins, self.cycle);
+        if self.irq_valid.high() {
+            let v = self.irq_vector.get() as usize;
+            self.irqs[v] += 1;
+        }
+        self.clk.set(1);
+        self.model.eval();
+        self.model.trace_dump((self.cycle * 2 + 1) * HALF_CLOCK_PS);
+        self.cycle += 1;
+        self.drive();
+        match self.mac.fault.take() {
+            Some(f) => Err(Error::Mac(f)),
+            None => Ok(()),
+        }
+    }
+    /// Opens and closes the waveform at the ends of its window.
+    fn window(&mut self) -> Result<(), Error> {
+        if let Some((path, window)) = &self.trace {
+            if self.cycle == window.start {
+                self.model.trace_open(path)?;
+            } else if self.cycle == window.end {
+                self.model.trace_close();
+            }
+        }
+        Ok(())
+    }
+    /// Posts a register write; it reaches the device after the MMIO latency, in order.
+    pub fn write32(&mut self, addr: u64, data: u32) {
+        let due = self.cycle + self.pcie.config().mmio_latency;
+        self.mmio.write(due, addr, data);
+    }
+    /// Posts a write-combined 64-byte store to the push window; `strobe` has a bit for each byte that is there.
+    pub fn push(&mut self, addr: u64, bytes: &[u8; 64], strobe: u64) {
+        let due = self.cycle + self.pcie.config().mmio_latency;
+        let mut data = [0u64; 8];
+        for (w, b) in data.iter_mut().zip(bytes.chunks_exact(8)) {
+            *w = b.iter().rev().fold(0, |a, b| a << 8 | u64::from(*b));
+        }
+        self.mmio.push(due, addr, data, strobe);
+    }
+    /// Begins a register read; [`Nic::read_data`] has the answer when it is there.
+    pub fn start_read(&mut self, addr: u64) {
+        let due = self.cycle + self.pcie.config().mmio_latency;
+        self.mmio.read_data = None;
+        self.mmio.read(due, addr);
+    }
+    pub fn read_data(&mut self) -> Option<u32> {
+        self.mmio.read_data.take()
+    }
+    /// Reads a register, running the clock until the answer is there.
+    pub fn read32(&mut self, addr: u64, mut step: impl FnMut(&mut Nic) -> Result<(), Error>) -> Result<u32, Error> {
+        self.start_read(addr);
+        for _ in 0..READ_LIMIT {
+            if let Some(v) = self.read_data() {
+                return Ok(v);
+            }
+            step(self)?;
+        }
+        Err(Error::ReadHangs { addr })
+    }
+    /// Interrupts of a vector since the last call.
+    pub fn take_interrupts(&mut self, vector: usize) -> u64 {
+        self.irqs.get_mut(vector).map_or(0, std::mem::take)
+    }
+    /// Removes a mapping, as the IOMMU driver would.
+    pub fn unmap(&mut self, iova: u64) -> bool {
+        self.pcie.forget();
+        self.memory.unmap(iova)
+    }
+    /// Frames the device has finished sending, oldest first.
+    pub fn sent(&mut self) -> impl Iterator<Item = WireFrame> + '_ {
+        self.mac.sent.drain(..)
+    }
+    /// A frame arrives: its first beat not before cycle `at`. Frames of the same time arrive in the order of the calls.
+    pub fn deliver(&mut self, at: u64, mut bytes: Vec<u8>) {
+        if bytes.len() < MIN_FRAME {
+            bytes.resize(MIN_FRAME, 0);
+        }
+        self.mac.arrive(at, bytes);
+    }
+    /// Nothing moves outside the device: no MMIO, DMA or frame is under way.
+    pub fn quiet(&self) -> bool {
+        self.pcie.idle() && self.mmio.idle() && self.mac.idle()
+    }
+    /// Counters of the ports: beats read, written, sent.
+    pub fn beats(&self) -> (u64, u64, u64) {
+        (self.pcie.read_beats, self.pcie.write_beats, self.mac.tx_beats)
+    }
+    /// For latency measurements: cycle in which the last pushed WQE was taken.
+    pub fn last_push(&self) -> Option<u64> {
+        self.mmio.last_push
+    }
+    /// For latency measurements: cycle of the first beat offered to the MAC since [`Nic::arm_first_tx_beat`].
+    pub fn first_tx_beat(&self) -> Option<u64> {
+        self.mac.first_tx_beat
+    }
+    pub fn arm_first_tx_beat(&mut self) {
+        self.mac.first_tx_beat = None;
+    }
+    pub fn trace_close(&mut self) {
+        self.model.trace_close();
+    }
+    pub fn trace_path(&self) -> Option<&Path> {
+        self.trace.as_ref().map(|t| t.0.as_path())
+    }
+}

@@ -1,0 +1,133 @@
+//! The wire between two simulated NICs: delay, faults, capture.
+//!
+//! Each NIC runs on a thread of its own and in simulated time of its own. The wire's delay makes that possible: what one
+//! sends in a window as long as the delay cannot reach the other before the window's end, so the two meet only at the
+//! ends of windows and hand over what they sent. The result is the same on one core or two, under load or not.
+mod capture;
+mod faults;
+
+pub use capture::{Capture, CaptureError};
+pub use faults::{FaultCounts, Faults};
+
+use crate::nic::{Error as NicError, Nic};
+use faults::Injector;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Nic(#[from] NicError),
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    #[error("the NIC at the other end of the wire stopped at cycle {cycle}; its own error says why")]
+    PeerGone { cycle: u64 },
+}
+
+/// A wire.
+#[derive(Clone, Debug)]
+pub struct LinkConfig {
+    /// Cycles from the last beat of a frame at one MAC to its first beat at the other.
+    pub delay: u64,
+    pub faults: Faults,
+    pub seed: u64,
+    /// From this cycle on nothing arrives any more.
+    pub cut_at: Option<u64>,
+}
+impl Default for LinkConfig {
+    /// One microsecond, no faults.
+    fn default() -> Self {
+        LinkConfig { delay: 250, faults: Faults::default(), seed: 1, cut_at: None }
+    }
+}
+
+/// A frame on its way.
+#[derive(Clone, Debug)]
+struct Arrival {
+    at: u64,
+    bytes: Vec<u8>,
+}
+struct Window {
+    frames: Vec<Arrival>,
+    finished: bool,
+}
+
+/// One end of a wire; belongs to the thread of its NIC.
+pub struct LinkEnd {
+    config: LinkConfig,
+    injector: Injector,
+    to: Sender<Window>,
+    from: Receiver<Window>,
+    capture: Option<Capture>,
+    finished: bool,
+    peer_finished: bool,
+}
+
+/// Two ends of a wire. What arrives at either end is written to `capture`, in the order of time.
+pub fn link(config: &LinkConfig, capture: Option<Capture>) -> (LinkEnd, LinkEnd) {
+    let (to_b, from_a) = channel();
+    let (to_a, from_b) = channel();
+    let end = |to, from, side, capture| LinkEnd {
+        injector: Injector::new(config.faults.clone(), config.seed.wrapping_mul(2).wrapping_add(side)),
+        config: config.clone(),
+        to,
+        from,
+        capture,
+        finished: false,
+        peer_finished: false,
+    };
+    (end(to_b, from_b, 0, capture), end(to_a, from_a, 1, None))
+}
+
+impl LinkEnd {
+    /// To be called after every clock of the NIC; does something at the ends of windows.
+    pub fn step(&mut self, nic: &mut Nic) -> Result<(), Error> {
+        let cycle = nic.cycle();
+        if !cycle.is_multiple_of(self.config.delay) {
+            return Ok(());
+        }
+        let cut = self.config.cut_at;
+        let mut frames = vec![];
+        for f in nic.sent() {
+            let at = f.last + self.config.delay;
+            if cut.is_none_or(|c| f.last < c) {
+                self.injector.pass(at, f.bytes, |at, bytes| frames.push(Arrival { at, bytes }));
+            } else {
+                self.injector.counts.cut += 1;
+            }
+        }
+        let gone = || Error::PeerGone { cycle };
+        let mine = self.capture.is_some().then(|| frames.clone());
+        self.to.send(Window { frames, finished: self.finished }).map_err(|_| gone())?;
+        let theirs = self.from.recv().map_err(|_| gone())?;
+        self.peer_finished = theirs.finished;
+        if let (Some(c), Some(mine)) = (&mut self.capture, mine) {
+            let mut all: Vec<&Arrival> = mine.iter().chain(&theirs.frames).collect();
+            all.sort_by_key(|a| a.at);
+            for a in all {
+                c.frame(a.at, &a.bytes)?;
+            }
+        }
+        for a in theirs.frames {
+            nic.deliver(a.at, a.bytes);
+        }
+        Ok(())
+    }
+    /// This end's host has nothing left to do. The NIC must go on until [`LinkEnd::both_finished`].
+    pub fn finish(&mut self) {
+        self.finished = true;
+    }
+    pub fn both_finished(&self) -> bool {
+        self.finished && self.peer_finished
+    }
+    /// What happened to the frames this end sent.
+    pub fn counts(&self) -> FaultCounts {
+        self.injector.counts
+    }
+    /// Writes what the capture still holds.
+    pub fn close(self) -> Result<(), Error> {
+        if let Some(c) = self.capture {
+            c.close()?;
+        }
+        Ok(())
+    }
+}
