@@ -8,6 +8,7 @@
 //! | `line`, `done` | the CQE on its way to the host; responses in order |
 //! | `eqe` | events: completion, overflow |
 //! | `fault` | the QP whose completion found no room |
+//! | `drain_req`, `drain_ack` | the responses of all CQEs before the request are there; hold it until the answer |
 //! | `overflow` | pulse for each completion that found no room |
 //!
 //! Two cycles a CQE or doorbell. An event leaves only after the write responses of all CQEs before it (R12). Arming
@@ -66,6 +67,8 @@ struct Notice {
     write: Bit,
     /// Sends an event.
     fire: Bit,
+    /// Answers a drain request.
+    drain: Bit,
     etype: Bits<8>,
     cqn: Bits<CQ_W>,
     eqn: Bits<EQ_W>,
@@ -117,20 +120,23 @@ pub struct CqEngine {
     pub overflow: Signal<Out, Bit>,
     pub cycles: Signal<In, Bits<32>>,
     pub busy: Signal<Out, Bit>,
-    /// No CQE write is waiting for its response.
-    pub idle: Signal<Out, Bit>,
+    /// Pulse for each CQE.
+    pub wrote: Signal<Out, Bit>,
+    pub drain_req: Signal<In, Bit>,
+    pub drain_ack: Signal<Out, Bit>,
     cfg: Sdpram<CqCfg, CQ_W>,
     state: Sdpram<CqState, CQ_W>,
     clear: Clear<CQ_W>,
     now: Reg<Now>,
     notices: Fifo<Notice, IN_FLIGHT_W, { IN_FLIGHT_W + 1 }>,
     dones: Fifo<Bit, IN_FLIGHT_W, { IN_FLIGHT_W + 1 }>,
-    waiting: Reg<Bits<{ IN_FLIGHT_W + 1 }>>,
+    /// A drain request is on its way.
+    draining: Reg<Bit>,
 }
 impl Logic for CqEngine {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, now, waiting);
+        regs!(self, clock, now, draining);
         clocks!(self, clock, cfg, state, clear, notices, dones);
         self.clear.reset.next = self.reset.val();
         self.notices.reset.next = self.reset.val();
@@ -142,11 +148,13 @@ impl Logic for CqEngine {
         let now = self.now.q.val();
         let idle = now.work == Work::Idle && !clearing;
         let writing = idle && self.write_valid.val();
-        let take_bell = idle && !writing && self.bell_valid.val();
+        let notices_ready = self.notices.i_ready.val();
+        let drain = idle && !writing && self.drain_req.val() && !self.draining.q.val() && notices_ready;
+        let take_bell = idle && !writing && !drain && self.bell_valid.val();
         let pick_b = self.b_valid.val() && (now.turn_b || !self.a_valid.val());
-        let take_cqe = idle && !writing && !take_bell && (self.a_valid.val() || self.b_valid.val());
+        let take_cqe = idle && !writing && !drain && !take_bell && (self.a_valid.val() || self.b_valid.val());
         self.write_ready.next = idle;
-        self.bell_ready.next = idle && !writing;
+        self.bell_ready.next = idle && !writing && !drain;
         self.a_ready.next = take_cqe && !pick_b;
         self.b_ready.next = take_cqe && pick_b;
         let req = if pick_b { self.b.val() } else { self.a.val() };
@@ -222,7 +230,6 @@ impl Logic for CqEngine {
 
         // completions
         let is_cqe = now.work == Work::Cqe;
-        let notices_ready = self.notices.i_ready.val();
         let put = is_cqe && !no_room;
         let refuse = is_cqe && no_room;
         self.line_valid.next = put && notices_ready;
@@ -251,10 +258,11 @@ impl Logic for CqEngine {
         let fire_bell = now.bell.arm && newer && c.valid;
         let bell_done = is_bell && (!fire_bell || notices_ready);
 
-        self.notices.i_valid.next = put_done || (refuse_done && dies) || (bell_done && fire_bell);
+        self.notices.i_valid.next = put_done || (refuse_done && dies) || (bell_done && fire_bell) || drain;
         self.notices.i_data.next = Notice {
             write: put,
-            fire: if put { wanted } else { true },
+            fire: if put { wanted } else { !drain },
+            drain,
             etype: if refuse {
                 eqe::event::CQ_OVERFLOW.into()
             } else {
@@ -349,24 +357,17 @@ impl Logic for CqEngine {
         let pop = self.notices.o_valid.val() && answered && (!fires || self.eqe_ready.val());
         self.notices.o_ready.next = pop;
         self.dones.o_ready.next = pop && n.write;
-        let sent = put_done;
-        let got = pop && n.write;
-        let w = self.waiting.q.val();
-        self.waiting.d.next = if sent && !got {
-            w + 1
-        } else if got && !sent {
-            w - 1
-        } else {
-            w
-        };
-        self.idle.next = w == 0 && now.work == Work::Idle;
+        self.wrote.next = put_done;
+        let drained = self.notices.o_valid.val() && n.drain;
+        self.drain_ack.next = drained;
+        self.draining.d.next = if drained { false } else { self.draining.q.val() || drain };
         if self.reset.val() {
             self.now.d.next = Now {
                 work: Work::Idle,
                 turn_b: false,
                 ..now
             };
-            self.waiting.d.next = 0.into();
+            self.draining.d.next = false;
         }
     }
 }

@@ -106,8 +106,8 @@ pub struct EqEngine {
     pub irq_ready: Signal<In, Bit>,
     pub irq_vector: Signal<Out, Bits<EQ_W>>,
     pub overflow: Signal<Out, Bit>,
-    /// No EQE write is waiting for its response.
-    pub idle: Signal<Out, Bit>,
+    /// Pulse for each EQE.
+    pub wrote: Signal<Out, Bit>,
     cfg: Sdpram<EqCfg, EQ_W>,
     state: Sdpram<EqState, EQ_W>,
     clear: Clear<EQ_W>,
@@ -117,12 +117,11 @@ pub struct EqEngine {
     /// Interrupts to ask for, a bit a vector.
     pending: Reg<Bits<EQS>>,
     ask: Reg<Ask>,
-    waiting: Reg<Bits<{ IN_FLIGHT_W + 1 }>>,
 }
 impl Logic for EqEngine {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, now, pending, ask, waiting);
+        regs!(self, clock, now, pending, ask);
         clocks!(self, clock, cfg, state, clear, notices, dones);
         self.clear.reset.next = self.reset.val();
         self.notices.reset.next = self.reset.val();
@@ -307,16 +306,7 @@ impl Logic for EqEngine {
             0.into()
         };
         self.pending.d.next = if free { p & !lowest } else { p } | new;
-        let got = pop && n.write;
-        let w = self.waiting.q.val();
-        self.waiting.d.next = if put_done && !got {
-            w + 1
-        } else if got && !put_done {
-            w - 1
-        } else {
-            w
-        };
-        self.idle.next = w == 0 && now.work == Work::Idle;
+        self.wrote.next = put_done;
         if self.reset.val() {
             self.now.d.next = Now {
                 work: Work::Idle,
@@ -328,7 +318,6 @@ impl Logic for EqEngine {
                 valid: false,
                 vector: 0.into(),
             };
-            self.waiting.d.next = 0.into();
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Memory regions: may these bytes be touched under this key, and where are they?
 //!
-//! Three lookup ports (segmenter, responder, receive-queue fetch), one write port (`cmd`), each port with its own copy
+//! Two lookup ports (requester, receive path), one write port (`cmd`), each port with its own copy
 //! of the table. A check is one read and two short arithmetic stages, without 2^64 wrap (rule R14).
 //!
 //! | port | what |
 //! |---|---|
-//! | `tx`, `rx`, `rq` | `MrReq` in, every cycle |
-//! | `tx_rsp`, `rx_rsp`, `rq_rsp` | `MrRsp`, exactly 3 cycles later, in order |
+//! | `tx`, `rx` | `MrReq` in, every cycle |
+//! | `tx_rsp`, `rx_rsp` | `MrRsp`, exactly 3 cycles later, in order |
 //! | `write` | an entry to store; `valid` = 0 takes the region away |
 //! | `busy` | the table is being cleared after reset: all lookups fail |
 //!
@@ -120,25 +120,19 @@ pub struct MrTable {
     pub rx: Signal<In, MrReq>,
     pub rx_rsp_valid: Signal<Out, Bit>,
     pub rx_rsp: Signal<Out, MrRsp>,
-    pub rq_valid: Signal<In, Bit>,
-    pub rq: Signal<In, MrReq>,
-    pub rq_rsp_valid: Signal<Out, Bit>,
-    pub rq_rsp: Signal<Out, MrRsp>,
     pub write_valid: Signal<In, Bit>,
     pub write: Signal<In, MrWrite>,
     pub busy: Signal<Out, Bit>,
     tx_port: MrPort,
     rx_port: MrPort,
-    rq_port: MrPort,
     clear: Clear<MR_W>,
 }
 impl Logic for MrTable {
     #[rtl]
     fn update(&mut self) {
-        clocks!(self, clock, tx_port, rx_port, rq_port, clear);
+        clocks!(self, clock, tx_port, rx_port, clear);
         self.tx_port.reset.next = self.reset.val();
         self.rx_port.reset.next = self.reset.val();
-        self.rq_port.reset.next = self.reset.val();
         self.clear.reset.next = self.reset.val();
         let busy = self.clear.busy.val();
         self.busy.next = busy;
@@ -158,10 +152,8 @@ impl Logic for MrTable {
         let we = busy || self.write_valid.val();
         self.tx_port.write.next = write;
         self.rx_port.write.next = write;
-        self.rq_port.write.next = write;
         self.tx_port.write_valid.next = we;
         self.rx_port.write_valid.next = we;
-        self.rq_port.write_valid.next = we;
         self.tx_port.req_valid.next = self.tx_valid.val();
         self.tx_port.req.next = self.tx.val();
         self.tx_rsp_valid.next = self.tx_port.rsp_valid.val();
@@ -170,9 +162,5 @@ impl Logic for MrTable {
         self.rx_port.req.next = self.rx.val();
         self.rx_rsp_valid.next = self.rx_port.rsp_valid.val();
         self.rx_rsp.next = self.rx_port.rsp.val();
-        self.rq_port.req_valid.next = self.rq_valid.val();
-        self.rq_port.req.next = self.rq.val();
-        self.rq_rsp_valid.next = self.rq_port.rsp_valid.val();
-        self.rq_rsp.next = self.rq_port.rsp.val();
     }
 }
