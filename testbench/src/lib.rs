@@ -7,6 +7,7 @@
 //! | [`value`] | RustHDL structs to port bits and back, field by field |
 //! | [`bfm`] | bus models: channels, AXI4-Stream, AXI4-Lite master, AXI4 memory |
 //! | [`classify`] | what a receiver must make of a frame, in software |
+//! | [`system`] | simulated NICs with host programs on the real driver, and the wire between them |
 //! | [`vectors`] | frames captured elsewhere, with their ICRC |
 //! | [`scapy`] | frames made and checked by scapy |
 //! | [`cocotb`] | cocotb tests of the emitted Verilog |
@@ -36,6 +37,7 @@ pub mod python;
 pub mod random;
 pub mod scapy;
 pub mod skip;
+pub mod system;
 pub mod value;
 pub mod vectors;
 

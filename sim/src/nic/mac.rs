@@ -1,8 +1,9 @@
 //! The MAC: gathers the frames the device sends, at the line's pace, and feeds it those that arrive.
+use super::memory::{LINE, bytes, words};
 use super::pins::MacPins;
 use std::collections::VecDeque;
 
-const BEAT: usize = 64;
+const BEAT: usize = LINE;
 /// Preamble, start delimiter, FCS and the least gap between frames, which a frame costs on the line beside its bytes.
 pub const OVERHEAD_BYTES: u64 = 24;
 /// Shortest frame on the line, without FCS; shorter ones are padded.
@@ -95,9 +96,7 @@ impl Mac {
         if (keep.count_ones() as usize != n || !last && n != BEAT || n == 0) && self.fault.is_none() {
             self.fault = Some(format!("cycle {cycle}: m_axis_tx_tkeep is {keep:#x}, tlast {last}"));
         }
-        let data = p.tx_data.get();
-        let bytes = data.iter().flat_map(|w| w.to_le_bytes());
-        self.gathered.extend(bytes.take(n));
+        self.gathered.extend_from_slice(&bytes(&p.tx_data.get())[..n]);
         let mut cost = n as i64;
         if last {
             let bytes = std::mem::take(&mut self.gathered);
@@ -127,12 +126,8 @@ impl Mac {
         let n = rest.len().min(BEAT);
         let mut beat = [0u8; BEAT];
         beat[..n].copy_from_slice(&rest[..n]);
-        let mut words = [0u64; 8];
-        for (w, b) in words.iter_mut().zip(beat.chunks_exact(8)) {
-            *w = b.iter().rev().fold(0, |a, b| a << 8 | u64::from(*b));
-        }
         let last = rest.len() <= BEAT;
-        p.rx_data.set(words);
+        p.rx_data.set(words(&beat));
         p.rx_keep.set(if n == BEAT { !0 } else { (1 << n) - 1 });
         p.rx_last.set(u64::from(last));
         p.rx_user.set(0);

@@ -1,4 +1,4 @@
-//! One simulated NIC in its host: the Verilated `roce_nic`, host memory behind an IOMMU, MMIO, interrupts, and a MAC.
+//! One simulated NIC in its host: the Verilated `roce_nic`, the bus to host memory, MMIO, interrupts, and a MAC.
 //!
 //! Timing of a clock: inputs stand since the last rising edge; the low phase settles outputs; handshakes are sampled;
 //! the high phase moves the registers; new inputs are driven. Nothing reads a `ready` that has not settled.
@@ -10,7 +10,7 @@ mod pins;
 mod random;
 
 pub use mac::{MIN_FRAME, OVERHEAD_BYTES, Pace, WireFrame};
-pub use memory::{BlockedWrite, HostMemory, PAGE, Region};
+pub use memory::{BlockedWrite, LINE, Memory};
 pub use pcie::HostConfig;
 pub use random::Random;
 
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Cycles a register read may take; the device answers in a few.
-const READ_LIMIT: u64 = 10_000;
+pub const READ_LIMIT: u64 = 10_000;
 /// Half a clock in the waveform's time unit (ps): 250 MHz.
 const HALF_CLOCK_PS: u64 = 2_000;
 /// Nanoseconds of a cycle.
@@ -52,10 +52,24 @@ pub struct NicConfig {
     pub trace: Option<(PathBuf, std::ops::Range<u64>)>,
 }
 
+/// Stack of the thread that elaborates the NIC: the block tree is built by value.
+const ELABORATION_STACK: usize = 256 << 20;
+
+/// The SystemVerilog of the whole NIC.
+pub fn source() -> Result<Source, Error> {
+    let elaborate = || Source::from_block(&rocenic_hdl::top::roce_nic::default());
+    std::thread::scope(|s| {
+        let thread = std::thread::Builder::new().stack_size(ELABORATION_STACK).spawn_scoped(s, elaborate);
+        let thread = thread.map_err(|e| Error::Emit(e.to_string()))?;
+        match thread.join() {
+            Ok(r) => Ok(r?),
+            Err(_) => Err(Error::Emit("elaboration panicked".into())),
+        }
+    })
+}
 /// Builds the model of the whole NIC, from the cache when it is there.
 pub fn library(trace: bool) -> Result<Arc<Library>, Error> {
-    let source = Source::from_block(&rocenic_hdl::top::roce_nic()).map_err(|e| Error::Emit(e.to_string()))?;
-    Ok(Library::build(&source, &Options { trace_fst: trace, ..Options::default() })?)
+    Ok(Library::build(&source()?, &Options { trace_fst: trace, ..Options::default() })?)
 }
 
 pub struct Nic {
@@ -66,7 +80,6 @@ pub struct Nic {
     mac_pins: MacPins,
     irq_valid: UintPort,
     irq_vector: UintPort,
-    memory: HostMemory,
     pcie: Pcie,
     mmio: Mmio,
     mac: Mac,
@@ -77,9 +90,8 @@ pub struct Nic {
 }
 impl Nic {
     /// Loads a model and resets it.
-    pub fn new(library: &Arc<Library>, name: &str, config: NicConfig) -> Result<Nic, Error> {
+    pub fn new(library: &Arc<Library>, name: &str, memory: Box<dyn Memory>, config: NicConfig) -> Result<Nic, Error> {
         let model = Model::new(library, name, config.seed as u32)?;
-        let memory = HostMemory::default();
         let mut nic = Nic {
             clk: model.uint_port("clk")?,
             axi: AxiMasterPins::find(&model)?,
@@ -87,8 +99,7 @@ impl Nic {
             mac_pins: MacPins::find(&model)?,
             irq_valid: model.uint_port("irq_valid")?,
             irq_vector: model.uint_port("irq_vector")?,
-            pcie: Pcie::new(config.host, &memory, config.seed),
-            memory,
+            pcie: Pcie::new(config.host, memory, config.seed),
             mmio: Mmio::new(),
             mac: Mac::new(config.pace),
             cycle: 0,
@@ -106,9 +117,6 @@ impl Nic {
         rst.set(0);
         nic.drive();
         Ok(nic)
-    }
-    pub fn memory(&self) -> &HostMemory {
-        &self.memory
     }
     /// Clocks since reset.
     pub fn cycle(&self) -> u64 {
@@ -169,11 +177,7 @@ impl Nic {
     /// Posts a write-combined 64-byte store to the push window; `strobe` has a bit for each byte that is there.
     pub fn push(&mut self, addr: u64, bytes: &[u8; 64], strobe: u64) {
         let due = self.cycle + self.pcie.config().mmio_latency;
-        let mut data = [0u64; 8];
-        for (w, b) in data.iter_mut().zip(bytes.chunks_exact(8)) {
-            *w = b.iter().rev().fold(0, |a, b| a << 8 | u64::from(*b));
-        }
-        self.mmio.push(due, addr, data, strobe);
+        self.mmio.push(due, addr, memory::words(bytes), strobe);
     }
     /// Begins a register read; [`Nic::read_data`] has the answer when it is there.
     pub fn start_read(&mut self, addr: u64) {
@@ -184,25 +188,13 @@ impl Nic {
     pub fn read_data(&mut self) -> Option<u32> {
         self.mmio.read_data.take()
     }
-    /// Reads a register, running the clock until the answer is there.
-    pub fn read32(&mut self, addr: u64, mut step: impl FnMut(&mut Nic) -> Result<(), Error>) -> Result<u32, Error> {
-        self.start_read(addr);
-        for _ in 0..READ_LIMIT {
-            if let Some(v) = self.read_data() {
-                return Ok(v);
-            }
-            step(self)?;
-        }
-        Err(Error::ReadHangs { addr })
-    }
     /// Interrupts of a vector since the last call.
     pub fn take_interrupts(&mut self, vector: usize) -> u64 {
         self.irqs.get_mut(vector).map_or(0, std::mem::take)
     }
-    /// Removes a mapping, as the IOMMU driver would.
-    pub fn unmap(&mut self, iova: u64) -> bool {
-        self.pcie.forget();
-        self.memory.unmap(iova)
+    /// Some vector was asked for and not taken.
+    pub fn interrupt_pending(&self) -> bool {
+        self.irqs.iter().any(|n| *n > 0)
     }
     /// Frames the device has finished sending, oldest first.
     pub fn sent(&mut self) -> impl Iterator<Item = WireFrame> + '_ {

@@ -2,7 +2,7 @@
 //!
 //! Read data comes after a random latency, bursts of different IDs interleaved and reordered; one 64-byte beat a cycle
 //! each way is the 16 GB/s of payload of the budgets. A write changes memory in the cycle of its response.
-use super::memory::{HostMemory, View};
+use super::memory::{BlockedWrite, LINE, Memory, bytes, words};
 use super::pins::{AddressPins, AxiMasterPins};
 use super::random::Random;
 use std::collections::VecDeque;
@@ -27,10 +27,11 @@ pub struct HostConfig {
     pub mmio_latency: u64,
     /// Bursts the host has open at most, each way.
     pub open: usize,
+    pub blocked_write: BlockedWrite,
 }
 impl Default for HostConfig {
     fn default() -> Self {
-        HostConfig { read_latency: 150..250, write_latency: 50..150, write_pause: 16, read_pause: 0, mmio_latency: 75, open: 256 }
+        HostConfig { read_latency: 150..250, write_latency: 50..150, write_pause: 16, read_pause: 0, mmio_latency: 75, open: 256, blocked_write: BlockedWrite::DecErr }
     }
 }
 impl HostConfig {
@@ -57,7 +58,7 @@ struct WriteBurst {
 
 pub(super) struct Pcie {
     config: HostConfig,
-    view: View,
+    memory: Box<dyn Memory>,
     random: Random,
     reads: Vec<ReadBurst>,
     /// The read burst whose beat stands on the pins.
@@ -70,10 +71,10 @@ pub(super) struct Pcie {
     pub write_beats: u64,
 }
 impl Pcie {
-    pub fn new(config: HostConfig, memory: &HostMemory, seed: u64) -> Pcie {
+    pub fn new(config: HostConfig, memory: Box<dyn Memory>, seed: u64) -> Pcie {
         Pcie {
             config,
-            view: View::new(memory),
+            memory,
             random: Random::new(seed),
             reads: vec![],
             r_up: None,
@@ -89,9 +90,6 @@ impl Pcie {
     }
     pub fn idle(&self) -> bool {
         self.reads.is_empty() && self.filling.is_empty() && self.writes.is_empty()
-    }
-    pub fn forget(&mut self) {
-        self.view.forget();
     }
     /// Settled signals before the rising edge.
     pub fn sample(&mut self, p: &AxiMasterPins, cycle: u64) {
@@ -167,10 +165,11 @@ impl Pcie {
         p.rvalid.set(u64::from(self.r_up.is_some()));
         if let Some(i) = self.r_up {
             let r = &self.reads[i];
-            let data = self.view.read(r.at);
+            let mut line = [0xff; LINE];
+            let ok = self.memory.read(r.at, &mut line);
             p.rid.set(r.id);
-            p.rdata.set(data.unwrap_or([!0; 8]));
-            p.rresp.set(if data.is_some() { OKAY } else { DECERR });
+            p.rdata.set(words(&line));
+            p.rresp.set(if ok { OKAY } else { DECERR });
             p.rlast.set(u64::from(r.left == 1));
         }
     }
@@ -182,10 +181,11 @@ impl Pcie {
             let w = self.writes.remove(i);
             let mut ok = true;
             for (k, (data, strobe)) in w.data.iter().enumerate() {
-                ok &= self.view.write(w.at + k as u64 * BEAT, data, *strobe);
+                ok &= *strobe == 0 || self.memory.write(w.at + k as u64 * BEAT, &bytes(data), *strobe);
             }
             p.bid.set(w.id);
-            p.bresp.set(if ok { OKAY } else { DECERR });
+            let vanish = self.config.blocked_write == BlockedWrite::Vanish;
+            p.bresp.set(if ok || vanish { OKAY } else { DECERR });
             self.b_up = true;
         }
         p.bvalid.set(u64::from(self.b_up));

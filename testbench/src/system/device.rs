@@ -1,0 +1,166 @@
+//! The device a driver gets: messages to the thread that runs the NIC.
+use rocenic_driver::transport::TransportError;
+use rocenic_driver::transport::in_process::Device;
+use rocenic_sim::nic::{CYCLE_NS, Nic};
+use rocenic_sim::wire::{Error as WireError, LinkEnd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+
+enum Ask {
+    Read(u64),
+    Write(u64, u32),
+    Push(u64, Box<[u8; 64]>),
+    Wait(u64),
+    Interrupt(u16),
+    Now,
+    Quit,
+}
+type Answer = Result<u64, TransportError>;
+
+/// Cycles of the least wait: what a processor needs to look at a completion queue once.
+const POLL_CYCLES: u64 = 8;
+/// With nothing under way and no interrupt, a wait looks at memory again after this many cycles.
+const LOOK_CYCLES: u64 = 64;
+
+/// Proxy of a NIC that runs on another thread.
+pub struct SimDevice(Mutex<(Sender<Ask>, Receiver<Answer>)>);
+
+/// The other end of the proxy: serves it with the NIC, on the NIC's thread.
+pub(super) struct Server {
+    asks: Receiver<Ask>,
+    answers: Sender<Answer>,
+    pub nic: Nic,
+    pub link: Option<LinkEnd>,
+    writes_seen: u64,
+}
+
+/// Both ends.
+pub(super) fn proxy() -> (SimDevice, impl FnOnce(Nic, Option<LinkEnd>) -> Server) {
+    let (to, asks) = channel();
+    let (answers, from) = channel();
+    let server = move |nic, link| Server { asks, answers, nic, link, writes_seen: 0 };
+    (SimDevice(Mutex::new((to, from))), server)
+}
+
+impl SimDevice {
+    fn ask(&self, ask: Ask) -> Answer {
+        let p = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = || TransportError::Gone("the simulated NIC has stopped".into());
+        p.0.send(ask).map_err(|_| gone())?;
+        p.1.recv().map_err(|_| gone())?
+    }
+}
+impl SimDevice {
+    /// The host program has ended, whatever it still holds.
+    pub(super) fn quit(&self) {
+        let p = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // a NIC that has stopped needs no word
+        let _ = p.0.send(Ask::Quit);
+    }
+}
+impl Device for SimDevice {
+    fn read32(&self, addr: u64) -> Result<u32, TransportError> {
+        Ok(self.ask(Ask::Read(addr))? as u32)
+    }
+    fn write32(&self, addr: u64, value: u32) -> Result<(), TransportError> {
+        self.ask(Ask::Write(addr, value)).map(|_| ())
+    }
+    fn push(&self, addr: u64, bytes: &[u8; 64]) -> Result<(), TransportError> {
+        self.ask(Ask::Push(addr, Box::new(*bytes))).map(|_| ())
+    }
+    fn now_ns(&self) -> u64 {
+        // a NIC that has stopped has no time; the next access says so
+        self.ask(Ask::Now).unwrap_or(u64::MAX)
+    }
+    fn wait(&self, ns: u64) -> Result<(), TransportError> {
+        self.ask(Ask::Wait(ns)).map(|_| ())
+    }
+    fn take_interrupt(&self, vector: u16) -> bool {
+        self.ask(Ask::Interrupt(vector)).is_ok_and(|n| n != 0)
+    }
+}
+
+impl Server {
+    pub fn step(&mut self) -> Result<(), WireError> {
+        self.nic.step()?;
+        match &mut self.link {
+            Some(l) => l.step(&mut self.nic),
+            None => Ok(()),
+        }
+    }
+    /// Serves until the driver is gone.
+    pub fn serve(&mut self) -> Result<(), WireError> {
+        while let Ok(ask) = self.asks.recv() {
+            if matches!(ask, Ask::Quit) {
+                break;
+            }
+            let answer = self.answer(ask);
+            let failed = answer.as_ref().err().map(ToString::to_string);
+            let sent = match failed {
+                Some(what) => self.answers.send(Err(TransportError::Gone(what))),
+                None => self.answers.send(Ok(answer.as_ref().copied().unwrap_or_default())),
+            };
+            answer?;
+            if sent.is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+    fn answer(&mut self, ask: Ask) -> Result<u64, WireError> {
+        match ask {
+            Ask::Read(addr) => {
+                self.nic.start_read(addr);
+                let limit = self.nic.cycle() + rocenic_sim::nic::READ_LIMIT;
+                loop {
+                    if let Some(v) = self.nic.read_data() {
+                        return Ok(v.into());
+                    }
+                    if self.nic.cycle() >= limit {
+                        return Err(rocenic_sim::nic::Error::ReadHangs { addr }.into());
+                    }
+                    self.step()?;
+                }
+            }
+            Ask::Write(addr, value) => self.nic.write32(addr, value),
+            Ask::Push(addr, bytes) => self.nic.push(addr, &bytes, !0),
+            Ask::Wait(ns) => self.wait(ns)?,
+            Ask::Interrupt(v) => return Ok(self.nic.take_interrupts(v.into())),
+            Ask::Now => return Ok(self.nic.cycle() * CYCLE_NS),
+            Ask::Quit => {}
+        }
+        Ok(0)
+    }
+    /// Keeps the NIC running until both hosts have nothing left to do.
+    pub fn finish(&mut self) -> Result<(), WireError> {
+        if let Some(l) = &mut self.link {
+            l.finish();
+        }
+        while self.link.as_ref().is_some_and(|l| !l.both_finished()) {
+            self.step()?;
+        }
+        self.nic.trace_close();
+        Ok(())
+    }
+    /// Comes back early when the device wrote memory or asked for an interrupt.
+    fn wait(&mut self, ns: u64) -> Result<(), WireError> {
+        let end = self.nic.cycle() + (ns / CYCLE_NS).max(POLL_CYCLES);
+        for _ in 0..POLL_CYCLES {
+            self.step()?;
+        }
+        while self.nic.cycle() < end {
+            let (_, writes, _) = self.nic.beats();
+            let news = writes != self.writes_seen || self.nic.interrupt_pending();
+            self.writes_seen = writes;
+            if news && ns > 0 {
+                // the writes counted are on their way: look when their responses are there
+                for _ in 0..LOOK_CYCLES.min(end - self.nic.cycle()) {
+                    self.step()?;
+                }
+                break;
+            }
+            self.step()?;
+        }
+        Ok(())
+    }
+}
