@@ -4,7 +4,7 @@ layout! { ($)
     /// Event queue entry; phase as in the CQE.
     Eqe, eqe_fields, Little, source "this contract";
     /// `eqe::event`.
-    EVENT event: u8;
+    ETYPE etype: u8;
     /// Zero.
     RESERVED0 reserved0: u8;
     /// `rules::Check` that caused it.

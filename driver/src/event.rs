@@ -54,9 +54,9 @@ impl EventQueue {
         };
         ctx.doorbell(doorbell::EQ_CI, self.ring.consumer(), EQN as u32)?;
         let e = Eqe::from_bytes(&bytes);
-        let event = Event::from_number(e.event).ok_or_else(|| Error::Device {
+        let event = Event::from_number(e.etype).ok_or_else(|| Error::Device {
             object: name(),
-            what: format!("event type {:#x}", e.event),
+            what: format!("event type {:#x}", e.etype),
         })?;
         let check = u8::try_from(e.syndrome).ok().and_then(Check::from_number);
         let check = check.filter(|c| *c != Check::None);

@@ -16,6 +16,7 @@ pub mod prim;
 pub mod qp;
 pub mod roce;
 pub mod stream;
+pub mod top;
 pub mod types;
 
 pub use blocks::blocks;

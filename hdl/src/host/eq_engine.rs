@@ -175,7 +175,7 @@ impl Logic for EqEngine {
         let no_room = !c.valid || s.pi - s.ci == size;
         let slot = s.pi & (size - 1);
         let entry = Eqe {
-            event: now.eqe.etype,
+            etype: now.eqe.etype,
             reserved0: 0.into(),
             syndrome: now.eqe.syndrome,
             number: now.eqe.number,

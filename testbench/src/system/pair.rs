@@ -91,9 +91,8 @@ impl Pair {
             let tb = s.spawn(move || self.side('B', None, end_b, b));
             (ta.join(), tb.join())
         });
-        let panicked = |side| Err(PairError::Panic { side });
-        let a = a.map_or_else(|_| panicked('A'), Ok)?;
-        let b = b.map_or_else(|_| panicked('B'), Ok)?;
+        let a = a.map_err(|_| PairError::Panic { side: 'A' })?;
+        let b = b.map_err(|_| PairError::Panic { side: 'B' })?;
         let nics = [a.report, b.report];
         match (a.result, b.result) {
             (Ok(a), Ok(b)) => Ok(PairReport { a, b, nics }),

@@ -1,0 +1,2 @@
+//! Whole NICs with the real driver.
+mod pair;
