@@ -25,7 +25,7 @@ use crate::host::push::{PUSH_ADDR_W, Push};
 use crate::prim::*;
 use crate::qp::ack_gen::AckGen;
 use crate::qp::requester::Requester;
-use crate::qp::rx_path::RxPath;
+use crate::qp::RxPath;
 use crate::roce::RxFront;
 use crate::roce::Transmit;
 use crate::stream::FromAxis;
@@ -502,7 +502,8 @@ impl Logic for roce_nic {
         p = p.replace_bit(index::DMA_WRITE_ERROR, self.payload_write.done_valid.val() && self.rx_path.done_ready.val() && self.payload_write.done.val().error);
         p = p.replace_bit(index::STALE_EPOCH, self.transmit.dropped.val());
         p = p.replace_bit(index::STALL_TX_MAC, self.transmit.m_axis_tvalid.val() && !self.m_axis_tx_tready.val());
-        p = p.replace_bit(index::STALL_TX_PAYLOAD, self.requester.tx_valid.val() && !self.payload_read.cmd_ready.val());
+        p = p.replace_bit(index::STALL_TX_PAYLOAD, self.payload_read.stall_data.val());
+        p = p.replace_bit(index::STALL_READ_TAGS, self.payload_read.stall_space.val());
         p = p.replace_bit(index::STALL_AR, self.axi_read.ar_valid.val() && !self.m_axi_arready.val());
         p = p.replace_bit(index::STALL_AW, self.axi_write.aw_valid.val() && !self.m_axi_awready.val());
         p = p.replace_bit(index::STALL_RX_WRITE, self.rx_path.wr_valid.val() && !self.payload_write.cmd_ready.val());
