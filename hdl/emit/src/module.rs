@@ -204,10 +204,14 @@ impl Build<'_> {
                 }
             };
             let port = matches!(dir, Dir::In | Dir::Out);
+            let name = match dir {
+                Dir::Local => safe(&flat(&a.raw)),
+                _ => flat(&a.raw),
+            };
             add(
                 self,
                 a.raw.clone(),
-                flat(&a.raw),
+                name,
                 dir,
                 a,
                 !(is_text(&s.hdl) || top && port && self.opt.flat_top || dir == Dir::Const),
@@ -241,10 +245,8 @@ impl Build<'_> {
         }
         drop(add);
         for k in &s.kids {
-            if let Err(e) = check_ident(&flat(&k.inst)) {
-                self.note(s, &k.inst, e);
-            }
-            used.entry(flat(&k.inst)).or_insert_with(|| k.inst.clone());
+            used.entry(safe(&flat(&k.inst)))
+                .or_insert_with(|| k.inst.clone());
             if let Some(Prim::Ram { .. }) = primitive(k) {
                 let name = memory(k);
                 if let Some(o) = used.insert(name.clone(), k.inst.clone()) {
@@ -520,7 +522,7 @@ impl Build<'_> {
                         .collect();
                     insts += &format!(
                         "    {name} {} (\n{}\n    );\n",
-                        flat(&k.inst),
+                        safe(&flat(&k.inst)),
                         ps.join(",\n")
                     );
                 }

@@ -18,13 +18,24 @@ unique0 unsigned until until_with untyped use uwire var vectored virtual void wa
 wildcard wire with within wor xnor xor \
 char short long double float auto delete friend goto namespace operator private public register switch template throw try using volatile ";
 
+fn is_keyword(s: &str) -> bool {
+    KEYWORDS.contains(&format!(" {s} "))
+}
+/// A name that is free to differ from its Rust form: reserved words get a `_`. Ports are not free.
+pub fn safe(s: &str) -> String {
+    if is_keyword(s) {
+        format!("{s}_")
+    } else {
+        s.to_owned()
+    }
+}
 pub fn check_ident(s: &str) -> Result<(), String> {
     let ok = s.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && s.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !ok {
         return Err(format!("`{s}` is not a plain identifier"));
     }
-    if KEYWORDS.contains(&format!(" {s} ")) {
+    if is_keyword(s) {
         return Err(format!("`{s}` is a reserved word of SystemVerilog or C++"));
     }
     Ok(())

@@ -1,5 +1,5 @@
 //! Struct and enum types: one package, one typedef a distinct `TypeDescriptor`.
-use crate::names::check_ident;
+use crate::names::{check_ident, safe};
 use rust_hdl_core::prelude::*;
 
 pub fn width(d: &TypeDescriptor) -> usize {
@@ -50,7 +50,7 @@ pub fn field_at(d: &TypeDescriptor, mut lo: usize, w: usize) -> (String, usize, 
         for f in fs {
             let fw = width(&f.kind);
             if lo >= o && lo + w <= o + fw {
-                path += &format!(".{}", f.fieldname);
+                path += &format!(".{}", safe(&f.fieldname));
                 lo -= o;
                 d = f.kind.clone();
                 continue 'down;
@@ -130,14 +130,14 @@ impl Types {
             TypeKind::Composite(fs) => {
                 let mut t = String::from("  typedef struct packed {\n");
                 for f in fs.iter().rev() {
-                    if let Err(e) = check_ident(&f.fieldname) {
+                    if let Err(e) = check_ident(&safe(&f.fieldname)) {
                         self.errors.push(format!("struct {name}: {e}"));
                     }
                     let ft = match f.kind.kind {
                         TypeKind::Bits(w) | TypeKind::Signed(w) => logic(w),
                         _ => self.name(&f.kind),
                     };
-                    t += &format!("    {ft} {};\n", f.fieldname);
+                    t += &format!("    {ft} {};\n", safe(&f.fieldname));
                 }
                 t + &format!("  }} {name};\n")
             }

@@ -71,7 +71,7 @@ macro_rules! accept { ($($n: ident: $($want: literal),+;)*) => { #[test] fn acce
     $(assert!(t.contains($want), "{}: {t}", stringify!($n));)+
 )* } } }
 
-block!(Keyword { context: Signal<Local, Bits<8>> } #[rtl] fn update(&mut self) { self.context.next = self.a.val(); self.y.next = self.context.val(); });
+block!(Keyword { context: Signal<Out, Bits<8>> } #[rtl] fn update(&mut self) { self.context.next = self.a.val(); self.y.next = self.context.val(); });
 block!(Latch { l: Signal<Local, Bits<8>> } #[rtl] fn update(&mut self) { if self.p.val() { self.l.next = self.a.val(); } self.y.next = 1.into(); });
 block!(HalfOut {} #[rtl] fn update(&mut self) { match self.s.val() { S::A => { self.y.next = self.a.val(); } _ => {} } });
 block!(Before { l: Signal<Local, Bits<8>> } #[rtl] fn update(&mut self) {
@@ -102,6 +102,7 @@ impl Logic for Nameless {
     }
 }
 block!(Unnamed { i: Nameless } #[rtl] fn update(&mut self) { self.i.d.next = self.a.val(); self.y.next = self.i.q.val(); });
+block!(KeywordLocal { context: Signal<Local, Bits<8>> } #[rtl] fn update(&mut self) { self.context.next = self.a.val(); self.y.next = self.context.val(); });
 block!(KeywordInst { table: Inv } #[rtl] fn update(&mut self) { self.table.d.next = self.a.val(); self.y.next = self.table.q.val(); });
 block!(Gated { clk: Signal<In, Clock>, r: Reg } #[rtl] fn update(&mut self) { self.y.next = 0.into(); if self.p.val() { self.r.clock.next = self.clk.val(); } self.r.d.next = self.r.q.val(); });
 block!(Middle { i: Inv } #[rtl] fn update(&mut self) { if self.p.val() { self.i.d.next = self.a.val(); self.y.next = self.i.d.val(); } else { self.i.d.next = 0.into(); self.y.next = 0.into(); } });
@@ -117,7 +118,6 @@ refuse! {
     Open: "signal `i.d`", "never driven";
     NoHdl: "no HDL";
     Unnamed: "top.i", "no type name";
-    KeywordInst: "signal `table`", "reserved word";
     Gated: "unconditional plain copy";
     Middle: "signal `i.d`", "settled value";
 }
@@ -142,6 +142,8 @@ accept! {
     Clash: "logic [7:0] i_d;";
     Names: "Inv i_0 (", "Inv i_1 (", "i_1__d = a + 8'h1";
     State: "typedef enum logic [1:0] {", "S r_q = S_B;", "always_ff @(posedge clk) begin\n        r_q <= r_d;", "r_d = S_C;";
+    KeywordInst: "Inv table_ (";
+    KeywordLocal: "context_ = a";
     Konst: "y = a + 8'h3";
     DynArr: "case (b)";
     NoDefault: "default: begin";
