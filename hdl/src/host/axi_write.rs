@@ -131,10 +131,10 @@ impl Logic for AxiWrite {
         let p = self.p_aw_valid.val() && ahead < AHEAD;
         let line = (self.cq_valid.val() || self.eq_valid.val()) && self.lines.i_ready.val();
         let give_p = go && ahead < AHEAD && !(line && self.line_turn.q.val());
-        let give_line = go && self.lines.i_ready.val() && !(p && !self.line_turn.q.val());
+        let give_line = go && self.lines.i_ready.val() && (!p || self.line_turn.q.val());
         let eq_first = self.eq_turn.q.val();
         let give_cq = give_line && !(eq_first && self.eq_valid.val());
-        let give_eq = give_line && !(!eq_first && self.cq_valid.val());
+        let give_eq = give_line && (eq_first || !self.cq_valid.val());
         let take_p = give_p && self.p_aw_valid.val();
         let take_cq = give_cq && self.cq_valid.val();
         let take_eq = give_eq && self.eq_valid.val();

@@ -19,6 +19,7 @@ use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
 
 const TAGS: usize = 1 << RTAG_W;
+const _: () = assert!(RTAG_W == 6, "ReadReq and ReadBeat carry 6 bits of tag");
 
 /// A beat with its RAM look-ups under way.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -73,7 +74,6 @@ impl Logic for ReadTags {
             self, clock, landing, before, started, done, bad, colours, colour, out0, out1, draining
         );
         clocks!(self, clock, base, follow);
-        assert!(RTAG_W == 6);
         let one: Bits<TAGS> = 1.into();
         let none: Bits<TAGS> = 0.into();
         let give = self.alloc_valid.val();
