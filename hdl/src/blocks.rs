@@ -49,5 +49,13 @@ pub fn blocks() -> Vec<Box<dyn Block>> {
         read_tags::ReadTags,
         reorder::Reorder,
         ack_gen::AckGen,
+        rx_dispatch::RxDispatch,
+        responder::Responder,
+        rx_park::RxPark,
+        rx_access::RxAccess,
+        rq_fetch::RqFetch,
+        rx_retire::RxRetire,
+        rq_flush::RqFlush,
+        rx_path::RxPath,
     ]
 }

@@ -23,9 +23,9 @@ use crate::host::payload_read::PayloadRead;
 use crate::host::payload_write::PayloadWrite;
 use crate::host::push::{PUSH_ADDR_W, Push};
 use crate::prim::*;
+use crate::qp::RxPath;
 use crate::qp::ack_gen::AckGen;
 use crate::qp::requester::Requester;
-use crate::qp::RxPath;
 use crate::roce::RxFront;
 use crate::roce::Transmit;
 use crate::stream::FromAxis;
@@ -225,17 +225,29 @@ impl Logic for roce_nic {
         // BAR2
         self.push.aw_valid.next = self.s_axi_push_awvalid.val();
         self.s_axi_push_awready.next = self.push.aw_ready.val();
-        self.push.aw.next = AxiAddr { id: self.s_axi_push_awid.val(), addr: bit_cast::<64, PUSH_ADDR_W>(self.s_axi_push_awaddr.val()), len: self.s_axi_push_awlen.val() };
+        self.push.aw.next = AxiAddr {
+            id: self.s_axi_push_awid.val(),
+            addr: bit_cast::<64, PUSH_ADDR_W>(self.s_axi_push_awaddr.val()),
+            len: self.s_axi_push_awlen.val(),
+        };
         self.push.w_valid.next = self.s_axi_push_wvalid.val();
         self.s_axi_push_wready.next = self.push.w_ready.val();
-        self.push.w.next = AxiW { data: self.s_axi_push_wdata.val(), strb: self.s_axi_push_wstrb.val(), last: self.s_axi_push_wlast.val() };
+        self.push.w.next = AxiW {
+            data: self.s_axi_push_wdata.val(),
+            strb: self.s_axi_push_wstrb.val(),
+            last: self.s_axi_push_wlast.val(),
+        };
         self.s_axi_push_bvalid.next = self.push.b_valid.val();
         self.push.b_ready.next = self.s_axi_push_bready.val();
         self.s_axi_push_bid.next = self.push.b.val().id;
         self.s_axi_push_bresp.next = self.push.b.val().resp;
         self.push.ar_valid.next = self.s_axi_push_arvalid.val();
         self.s_axi_push_arready.next = self.push.ar_ready.val();
-        self.push.ar.next = AxiAddr { id: self.s_axi_push_arid.val(), addr: bit_cast::<64, PUSH_ADDR_W>(self.s_axi_push_araddr.val()), len: self.s_axi_push_arlen.val() };
+        self.push.ar.next = AxiAddr {
+            id: self.s_axi_push_arid.val(),
+            addr: bit_cast::<64, PUSH_ADDR_W>(self.s_axi_push_araddr.val()),
+            len: self.s_axi_push_arlen.val(),
+        };
         self.s_axi_push_rvalid.next = self.push.r_valid.val();
         self.push.r_ready.next = self.s_axi_push_rready.val();
         self.s_axi_push_rid.next = self.push.r.val().id;
@@ -339,7 +351,13 @@ impl Logic for roce_nic {
         self.to_mac.tlast.next = self.transmit.m_axis_tlast.val();
         self.to_mac.tuser.next = self.transmit.m_axis_tuser.val();
         let sent = self.transmit.m_axis_tvalid.val() && self.m_axis_tx_tready.val();
-        self.in_frame.d.next = if self.rst.val() { false } else if sent { !self.transmit.m_axis_tlast.val() } else { self.in_frame.q.val() };
+        self.in_frame.d.next = if self.rst.val() {
+            false
+        } else if sent {
+            !self.transmit.m_axis_tlast.val()
+        } else {
+            self.in_frame.q.val()
+        };
 
         // from the MAC
         self.from_mac.tvalid.next = self.s_axis_rx_tvalid.val();
@@ -370,7 +388,11 @@ impl Logic for roce_nic {
         let rd = self.payload_write.rd.val();
         self.rx_front.rd_valid.next = self.payload_write.rd_valid.val();
         self.payload_write.rd_ready.next = self.rx_front.rd_ready.val();
-        self.rx_front.rd.next = PktRead { head: rd.head, payload_at: rd.payload_at, len: rd.len };
+        self.rx_front.rd.next = PktRead {
+            head: rd.head,
+            payload_at: rd.payload_at,
+            len: rd.len,
+        };
         self.payload_write.d_valid.next = self.rx_front.b_valid.val();
         self.rx_front.b_ready.next = self.payload_write.d_ready.val();
         self.payload_write.d.next = self.rx_front.b.val();
@@ -453,7 +475,10 @@ impl Logic for roce_nic {
         self.m_axi_wlast.next = w.last;
         self.axi_write.b_valid.next = self.m_axi_bvalid.val();
         self.m_axi_bready.next = self.axi_write.b_ready.val();
-        self.axi_write.b.next = AxiB { id: self.m_axi_bid.val(), resp: self.m_axi_bresp.val() };
+        self.axi_write.b.next = AxiB {
+            id: self.m_axi_bid.val(),
+            resp: self.m_axi_bresp.val(),
+        };
         let ar = self.axi_read.ar.val();
         self.m_axi_arvalid.next = self.axi_read.ar_valid.val();
         self.axi_read.ar_ready.next = self.m_axi_arready.val();
@@ -464,18 +489,36 @@ impl Logic for roce_nic {
         self.m_axi_arburst.next = bits::<2>(BURST_INCR);
         self.axi_read.r_valid.next = self.m_axi_rvalid.val();
         self.m_axi_rready.next = self.axi_read.r_ready.val();
-        self.axi_read.r.next = AxiR { id: self.m_axi_rid.val(), data: self.m_axi_rdata.val(), resp: self.m_axi_rresp.val(), last: self.m_axi_rlast.val() };
+        self.axi_read.r.next = AxiR {
+            id: self.m_axi_rid.val(),
+            data: self.m_axi_rdata.val(),
+            resp: self.m_axi_rresp.val(),
+            last: self.m_axi_rlast.val(),
+        };
 
         // counters
         let one = bits::<COUNT>(1);
-        let dropped = if self.rx_front.drop_valid.val() { one << self.rx_front.drop.val() } else { 0.into() };
+        let dropped = if self.rx_front.drop_valid.val() {
+            one << self.rx_front.drop.val()
+        } else {
+            0.into()
+        };
         let mut p = self.requester.pulses.val() | dropped;
         let rx = self.rx_path.counts.val();
         p = p.replace_bit(index::RX_FRAMES, self.rx_front.frame_valid.val());
         p = p.replace_bit(index::RX_ROCE, self.rx_front.good_valid.val());
-        p = p.replace_bit(index::RX_DROP_OPCODE, rx.rx_drop_opcode || dropped.get_bit(index::RX_DROP_OPCODE));
-        p = p.replace_bit(index::RX_DROP_SRC_IP, rx.rx_drop_src_ip || dropped.get_bit(index::RX_DROP_SRC_IP));
-        p = p.replace_bit(index::RX_DROP_QP0, rx.rx_drop_qp0 || dropped.get_bit(index::RX_DROP_QP0));
+        p = p.replace_bit(
+            index::RX_DROP_OPCODE,
+            rx.rx_drop_opcode || dropped.get_bit(index::RX_DROP_OPCODE),
+        );
+        p = p.replace_bit(
+            index::RX_DROP_SRC_IP,
+            rx.rx_drop_src_ip || dropped.get_bit(index::RX_DROP_SRC_IP),
+        );
+        p = p.replace_bit(
+            index::RX_DROP_QP0,
+            rx.rx_drop_qp0 || dropped.get_bit(index::RX_DROP_QP0),
+        );
         p = p.replace_bit(index::RX_DROP_QPN, rx.rx_drop_qpn);
         p = p.replace_bit(index::RX_DROP_QP_STATE, rx.rx_drop_qp_state);
         p = p.replace_bit(index::RX_DROP_PKEY, rx.rx_drop_pkey);
@@ -484,32 +527,79 @@ impl Logic for roce_nic {
         p = p.replace_bit(index::RX_DUPLICATES, rx.rx_duplicates);
         p = p.replace_bit(index::RX_CNP, rx.rx_cnp);
         p = p.replace_bit(index::TX_FRAMES, sent && self.transmit.m_axis_tlast.val());
-        p = p.replace_bit(index::TX_ACKS, self.ack_gen.tx_valid.val() && self.transmit.ack_ready.val());
+        p = p.replace_bit(
+            index::TX_ACKS,
+            self.ack_gen.tx_valid.val() && self.transmit.ack_ready.val(),
+        );
         p = p.replace_bit(index::TX_NAK_SEQ, rx.tx_nak_seq);
         p = p.replace_bit(index::TX_NAK_INV_REQ, rx.tx_nak_inv_req);
         p = p.replace_bit(index::TX_NAK_ACCESS, rx.tx_nak_access);
         p = p.replace_bit(index::TX_NAK_OP, rx.tx_nak_op);
         p = p.replace_bit(index::TX_RNR, rx.tx_rnr);
         p = p.replace_bit(index::RESP_ERRORS, rx.resp_errors);
-        p = p.replace_bit(index::FLUSHED, rx.flushed || self.requester.pulses.val().get_bit(index::FLUSHED));
+        p = p.replace_bit(
+            index::FLUSHED,
+            rx.flushed || self.requester.pulses.val().get_bit(index::FLUSHED),
+        );
         p = p.replace_bit(index::CQES, self.cq_engine.wrote.val());
         p = p.replace_bit(index::CQ_OVERFLOW, self.cq_engine.overflow.val());
         p = p.replace_bit(index::EQES, self.eq_engine.wrote.val());
         p = p.replace_bit(index::EQ_OVERFLOW, self.eq_engine.overflow.val());
-        p = p.replace_bit(index::INTERRUPTS, self.eq_engine.irq_valid.val() && self.irq_ready.val());
-        p = p.replace_bit(index::DOORBELL_BAD_VALUE, self.requester.pulses.val().get_bit(index::DOORBELL_BAD_VALUE) || self.rx_path.bell_bad.val());
-        p = p.replace_bit(index::DMA_READ_ERROR, self.payload_read.fault_valid.val() && self.requester.fault_rec_ready.val());
-        p = p.replace_bit(index::DMA_WRITE_ERROR, self.payload_write.done_valid.val() && self.rx_path.done_ready.val() && self.payload_write.done.val().error);
+        p = p.replace_bit(
+            index::INTERRUPTS,
+            self.eq_engine.irq_valid.val() && self.irq_ready.val(),
+        );
+        p = p.replace_bit(
+            index::DOORBELL_BAD_VALUE,
+            self.requester
+                .pulses
+                .val()
+                .get_bit(index::DOORBELL_BAD_VALUE)
+                || self.rx_path.bell_bad.val(),
+        );
+        p = p.replace_bit(
+            index::DMA_READ_ERROR,
+            self.payload_read.fault_valid.val() && self.requester.fault_rec_ready.val(),
+        );
+        p = p.replace_bit(
+            index::DMA_WRITE_ERROR,
+            self.payload_write.done_valid.val()
+                && self.rx_path.done_ready.val()
+                && self.payload_write.done.val().error,
+        );
         p = p.replace_bit(index::STALE_EPOCH, self.transmit.dropped.val());
-        p = p.replace_bit(index::STALL_TX_MAC, self.transmit.m_axis_tvalid.val() && !self.m_axis_tx_tready.val());
+        p = p.replace_bit(
+            index::STALL_TX_MAC,
+            self.transmit.m_axis_tvalid.val() && !self.m_axis_tx_tready.val(),
+        );
         p = p.replace_bit(index::STALL_TX_PAYLOAD, self.payload_read.stall_data.val());
         p = p.replace_bit(index::STALL_READ_TAGS, self.payload_read.stall_space.val());
-        p = p.replace_bit(index::STALL_AR, self.axi_read.ar_valid.val() && !self.m_axi_arready.val());
-        p = p.replace_bit(index::STALL_AW, self.axi_write.aw_valid.val() && !self.m_axi_awready.val());
-        p = p.replace_bit(index::STALL_RX_WRITE, self.rx_path.wr_valid.val() && !self.payload_write.cmd_ready.val());
-        p = p.replace_bit(index::STALL_CQE, self.requester.cqe_valid.val() && !self.cq_engine.a_ready.val());
+        p = p.replace_bit(
+            index::STALL_AR,
+            self.axi_read.ar_valid.val() && !self.m_axi_arready.val(),
+        );
+        p = p.replace_bit(
+            index::STALL_AW,
+            self.axi_write.aw_valid.val() && !self.m_axi_awready.val(),
+        );
+        p = p.replace_bit(
+            index::STALL_RX_WRITE,
+            self.rx_path.wr_valid.val() && !self.payload_write.cmd_ready.val(),
+        );
+        p = p.replace_bit(
+            index::STALL_CQE,
+            self.requester.cqe_valid.val() && !self.cq_engine.a_ready.val(),
+        );
         self.control.pulses.next = p;
-        self.control.rx_bytes.next = if self.from_mac.o_valid.val() { self.from_mac.o.val().bytes } else { 0.into() };
-        self.control.tx_bytes.next = if sent { self.to_mac.o.val().bytes } else { 0.into() };
+        self.control.rx_bytes.next = if self.from_mac.o_valid.val() {
+            self.from_mac.o.val().bytes
+        } else {
+            0.into()
+        };
+        self.control.tx_bytes.next = if sent {
+            self.to_mac.o.val().bytes
+        } else {
+            0.into()
+        };
     }
 }

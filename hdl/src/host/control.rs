@@ -204,7 +204,10 @@ impl Logic for Control {
         let mut pulses = self.pulses.val();
         pulses = pulses.replace_bit(index::COMMANDS, self.cmd.done_valid.val());
         pulses = pulses.replace_bit(index::DOORBELL_BAD_PAGE, self.doorbells.bad_page.val());
-        pulses = pulses.replace_bit(index::DOORBELL_BAD_VALUE, self.pulses.val().get_bit(index::DOORBELL_BAD_VALUE) || self.doorbells.bad_value.val());
+        pulses = pulses.replace_bit(
+            index::DOORBELL_BAD_VALUE,
+            self.pulses.val().get_bit(index::DOORBELL_BAD_VALUE) || self.doorbells.bad_value.val(),
+        );
         self.counters.pulses.next = pulses;
         if self.reset.val() {
             self.time.d.next = 0.into();

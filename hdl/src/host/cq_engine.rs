@@ -149,10 +149,12 @@ impl Logic for CqEngine {
         let idle = now.work == Work::Idle && !clearing;
         let writing = idle && self.write_valid.val();
         let notices_ready = self.notices.i_ready.val();
-        let drain = idle && !writing && self.drain_req.val() && !self.draining.q.val() && notices_ready;
+        let drain =
+            idle && !writing && self.drain_req.val() && !self.draining.q.val() && notices_ready;
         let take_bell = idle && !writing && !drain && self.bell_valid.val();
         let pick_b = self.b_valid.val() && (now.turn_b || !self.a_valid.val());
-        let take_cqe = idle && !writing && !drain && !take_bell && (self.a_valid.val() || self.b_valid.val());
+        let take_cqe =
+            idle && !writing && !drain && !take_bell && (self.a_valid.val() || self.b_valid.val());
         self.write_ready.next = idle;
         self.bell_ready.next = idle && !writing && !drain;
         self.a_ready.next = take_cqe && !pick_b;
@@ -258,7 +260,8 @@ impl Logic for CqEngine {
         let fire_bell = now.bell.arm && newer && c.valid;
         let bell_done = is_bell && (!fire_bell || notices_ready);
 
-        self.notices.i_valid.next = put_done || (refuse_done && dies) || (bell_done && fire_bell) || drain;
+        self.notices.i_valid.next =
+            put_done || (refuse_done && dies) || (bell_done && fire_bell) || drain;
         self.notices.i_data.next = Notice {
             write: put,
             fire: if put { wanted } else { !drain },
@@ -360,7 +363,11 @@ impl Logic for CqEngine {
         self.wrote.next = put_done;
         let drained = self.notices.o_valid.val() && n.drain;
         self.drain_ack.next = drained;
-        self.draining.d.next = if drained { false } else { self.draining.q.val() || drain };
+        self.draining.d.next = if drained {
+            false
+        } else {
+            self.draining.q.val() || drain
+        };
         if self.reset.val() {
             self.now.d.next = Now {
                 work: Work::Idle,

@@ -44,12 +44,40 @@ impl Logic for Flr {
     fn update(&mut self) {
         regs!(self, clock, step, held);
         let step = self.step.q.val();
-        self.held.d.next = if step == Step::Clear { self.held.q.val() + 1 } else { 0.into() };
+        self.held.d.next = if step == Step::Clear {
+            self.held.q.val() + 1
+        } else {
+            0.into()
+        };
         self.step.d.next = match step {
-            Step::Run => if self.req.val() { Step::Quiet } else { Step::Run },
-            Step::Quiet => if self.bus_idle.val() && self.mac_idle.val() { Step::Clear } else { Step::Quiet },
-            Step::Clear => if self.held.q.val().all() { Step::Done } else { Step::Clear },
-            Step::Done => if self.req.val() { Step::Done } else { Step::Run },
+            Step::Run => {
+                if self.req.val() {
+                    Step::Quiet
+                } else {
+                    Step::Run
+                }
+            }
+            Step::Quiet => {
+                if self.bus_idle.val() && self.mac_idle.val() {
+                    Step::Clear
+                } else {
+                    Step::Quiet
+                }
+            }
+            Step::Clear => {
+                if self.held.q.val().all() {
+                    Step::Done
+                } else {
+                    Step::Clear
+                }
+            }
+            Step::Done => {
+                if self.req.val() {
+                    Step::Done
+                } else {
+                    Step::Run
+                }
+            }
         };
         self.stop.next = !self.master.val() || step == Step::Quiet || step == Step::Clear;
         self.clear.next = self.reset.val() || step == Step::Clear;

@@ -18,7 +18,7 @@
 //!
 //! 2 cycles a packet, 2 cycles from `req` to `exec`. After an invalid request it drops all packets
 //! of the QP until a token resets it. It never looks at keys.
-use super::{RxAct, RxCounts, RxExec, RxKind, RxReq};
+use super::{BLOCK, BLOCKS_W, RxAct, RxCounts, RxExec, RxKind, RxReq, blocks_of};
 use crate::cfg::*;
 use crate::prim::{Reg, Sdpram};
 use crate::types::*;
@@ -50,9 +50,11 @@ struct Context {
     /// In a SEND or WRITE message.
     send: Bit,
     write: Bit,
-    /// SEND: bytes received; WRITE: bytes missing.
-    count: Bits<32>,
-    /// WRITE: next address, key, length of the message.
+    /// Bytes received in units of the smallest PMTU; 0 between messages.
+    blocks: Bits<BLOCKS_W>,
+    /// WRITE: bytes missing.
+    missing: Bits<32>,
+    /// WRITE: address, key, length of the message.
     va: Bits<64>,
     rkey: Bits<32>,
     total: Bits<32>,
@@ -160,9 +162,9 @@ impl Logic for Responder {
         let sum_ok = r.first
             || !r.write
             || if r.last {
-                c.count == len
+                c.missing == len
             } else {
-                c.count > len
+                c.missing > len
             };
         let valid = r.allowed && r.len_ok && in_sequence && sum_ok;
         let invalid = expected && !valid;
@@ -177,8 +179,11 @@ impl Logic for Responder {
         let repeat = older && (r.send || r.write);
 
         // context
-        let offset = if r.first { 0.into() } else { c.count };
-        let missing = if r.first { r.dma_len } else { c.count };
+        let blocks = blocks_of(r.len);
+        let left = bit_cast::<32, BLOCKS_W>(c.missing.get_bits::<BLOCKS_W>(BLOCK) - blocks)
+            << BLOCK as u64
+            | bit_cast::<32, BLOCK>(c.missing.get_bits::<BLOCK>(0));
+        let span = if r.first { r.dma_len } else { c.missing };
         let total = if r.first { r.dma_len } else { c.total };
         let va = if r.first { r.va } else { c.va };
         let rkey = if r.first { r.rkey } else { c.rkey };
@@ -191,8 +196,9 @@ impl Logic for Responder {
             n.established = true;
             n.send = r.send && !r.last;
             n.write = r.write && !r.last;
-            n.count = if r.send { offset + len } else { missing - len };
-            n.va = va + bit_cast::<64, PLEN_W>(r.len);
+            n.blocks = if r.last { 0.into() } else { c.blocks + blocks };
+            n.missing = if r.first { r.missing } else { left };
+            n.va = va;
             n.rkey = rkey;
             n.total = total;
             if r.completes_rqe {
@@ -258,7 +264,7 @@ impl Logic for Responder {
             } else {
                 cqe_opcode::RECV.into()
             },
-            byte_len: if r.send { offset + len } else { total },
+            byte_len: total,
             imm: r.imm,
             solicited: r.solicited,
             cqn: r.cqn,
@@ -316,8 +322,8 @@ impl Logic for Responder {
             rqe_done: good && r.completes_rqe,
             va,
             rkey,
-            span: missing,
-            offset,
+            span,
+            blocks: c.blocks,
             pd: r.pd,
         };
         self.exec_valid.next = self.out_valid.q.val();

@@ -24,6 +24,9 @@ use rust_hdl_core::prelude::*;
 
 const TAG_W: usize = 4;
 const TAGS: usize = 1 << TAG_W;
+const RQE_LOG2: usize = rqe::BYTES.trailing_zeros() as usize;
+/// Bits of an address between the WQE's bytes and its high half.
+const LOW_W: usize = 32 - RQE_LOG2;
 const SLOTS: u64 = 1 << RQE_SLOT_W;
 
 /// A read under way.
@@ -67,6 +70,8 @@ enum Step {
     Idle,
     Size,
     Place,
+    Low,
+    High,
     Issue,
 }
 
@@ -75,10 +80,14 @@ struct Fetch {
     step: Step,
     qpn: Bits<QP_W>,
     tag: Bits<TAG_W>,
-    /// WQEs to read, and the first one.
+    /// WQEs to read, the first one, its place in the ring.
     count: Bits<{ RQE_SLOT_W + 1 }>,
     idx: Bits<IDX_W>,
-    iova: Bits<64>,
+    place: Bits<IDX_W>,
+    base: Bits<64>,
+    /// Its address: the low half with its carry, then the high half.
+    low: Bits<{ LOW_W + 1 }>,
+    high: Bits<32>,
 }
 
 #[derive(LogicBlock, Default)]
@@ -300,13 +309,22 @@ impl Logic for RqFetch {
                 f.count = wanted.get_bits::<{ RQE_SLOT_W + 1 }>(0);
                 f.idx = first;
                 f.tag = tag;
-                f.iova = ring.base
-                    + (bit_cast::<64, IDX_W>(place) << rqe::BYTES.trailing_zeros() as u64);
+                f.place = place;
+                f.base = ring.base;
                 if !some {
                     f.step = Step::Idle;
                 } else if any_tag {
-                    f.step = Step::Issue;
+                    f.step = Step::Low;
                 }
+            }
+            Step::Low => {
+                f.low = bit_cast::<{ LOW_W + 1 }, LOW_W>(fetch.base.get_bits::<LOW_W>(RQE_LOG2))
+                    + bit_cast::<{ LOW_W + 1 }, IDX_W>(fetch.place);
+                f.step = Step::High;
+            }
+            Step::High => {
+                f.high = fetch.base.get_bits::<32>(32) + fetch.low.get_bit(LOW_W);
+                f.step = Step::Issue;
             }
             Step::Issue => {
                 if self.rd_ready.val() {
@@ -320,9 +338,9 @@ impl Logic for RqFetch {
         self.rd_valid.next = issue;
         self.rd.next = ReadReq {
             tag: bit_cast::<6, TAG_W>(fetch.tag),
-            iova: fetch.iova,
-            bytes: bit_cast::<PLEN_W, { RQE_SLOT_W + 1 }>(fetch.count)
-                << rqe::BYTES.trailing_zeros() as u64,
+            iova: bit_cast::<64, 32>(fetch.high) << 32_u64
+                | bit_cast::<64, LOW_W>(fetch.low.get_bits::<LOW_W>(0)) << RQE_LOG2 as u64,
+            bytes: bit_cast::<PLEN_W, { RQE_SLOT_W + 1 }>(fetch.count) << RQE_LOG2 as u64,
         };
         self.ahead.we.next = issued || clear;
         self.ahead.waddr.next = if clear { fin.qpn } else { fetch.qpn };
@@ -371,12 +389,8 @@ impl Logic for RqFetch {
                 bus_err: beat.error,
             },
         };
-        let mut t = Tag::default();
-        for i in 0..TAGS {
-            if arrived.tag == i as u64 {
-                t = self.tags[i].q.val();
-            }
-        }
+        let tag_at: Bits<TAG_W> = arrived.tag;
+        let t: Tag = self.tags[tag_at.index()].q.val();
         let slot_at = (bit_cast::<{ QP_W + RQE_SLOT_W }, QP_W>(t.qpn) << RQE_SLOT_W as u64)
             | bit_cast::<{ QP_W + RQE_SLOT_W }, RQE_SLOT_W>(t.idx.get_bits::<RQE_SLOT_W>(0));
         self.slots.we.next = arrived.valid;

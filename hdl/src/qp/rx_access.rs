@@ -17,8 +17,8 @@
 //! | key of the receive WQE, its shape (more than one piece), its fetch | NAK remote operational error, CQE |
 //!
 //! Packets of 0 bytes are not checked. After a failed check nothing of the QP is moved or answered.
-//! A packet every 2 cycles (as the loop gives them), 5 cycles from `exec` to `wr`.
-use super::{RqeFree, RqeSlot, RxAct, RxCounts, RxExec, RxKind};
+//! A packet every 2 cycles (as the loop gives them), 8 cycles from `exec` to `wr`.
+use super::{BLOCK, BLOCKS_W, RqeFree, RqeSlot, RxAct, RxCounts, RxExec, RxKind, blocks_of};
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
 use crate::types::*;
@@ -80,6 +80,13 @@ pub struct RxAccess {
     /// QPs with a failed check.
     dead: Sdpram<Bit, QP_W>,
     at_slot: Reg<Stage>,
+    place: Reg<Stage>,
+    limit: Reg<Bits<32>>,
+    sum: Reg<Stage>,
+    limit_q: Reg<Bits<32>>,
+    /// In blocks: end of the packet in the message; address with the carry of its low half.
+    reach: Reg<Bits<{ BLOCKS_W + 1 }>>,
+    low: Reg<Bits<{ BLOCKS_W + 1 }>>,
     at_mr: [Reg<Stage>; 4],
     mr: Reg<MrReq>,
     writes: Fifo<WriteCmd, WR_W, { WR_W + 1 }>,
@@ -90,7 +97,9 @@ pub struct RxAccess {
 impl Logic for RxAccess {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, at_slot, mr, used, counted);
+        regs!(
+            self, clock, at_slot, place, limit, sum, limit_q, reach, low, mr, used, counted
+        );
         for i in 0..4 {
             self.at_mr[i].clock.next = self.clock.val();
         }
@@ -109,42 +118,60 @@ impl Logic for RxAccess {
             ..Stage::default()
         };
 
-        // bounds of the receive WQE, and the question to the region table
+        // whose memory: the receive WQE's or the message's
         let a = self.at_slot.q.val();
         let slot = self.slot.val();
-        let x = a.exec;
-        let end = bit_cast::<33, 32>(x.offset) + bit_cast::<33, PLEN_W>(x.len);
-        let uses_slot = x.run && x.act.uses_rqe;
+        let uses_slot = a.exec.run && a.exec.act.uses_rqe;
+        let mut from = a;
+        from.malformed = uses_slot && slot.malformed;
+        from.bus_err = uses_slot && slot.bus_err;
+        if a.exec.send {
+            from.exec.va = slot.va;
+            from.exec.rkey = slot.lkey;
+            from.exec.span = bit_cast::<32, PLEN_W>(a.exec.len);
+        }
+        self.place.d.next = from;
+        self.limit.d.next = slot.len;
+        self.free_valid.next = a.valid && a.exec.rqe_done;
+        self.free.next = RqeFree {
+            qpn: a.exec.act.qpn,
+            idx: a.exec.act.idx + 1,
+        };
+
+        // bounds of the receive WQE, and the address: its low half, then its high half
+        let p = self.place.q.val();
+        let before = bit_cast::<{ BLOCKS_W + 1 }, BLOCKS_W>(p.exec.blocks);
+        let here = bit_cast::<{ BLOCKS_W + 1 }, BLOCKS_W>(blocks_of(p.exec.len));
+        let base = p.exec.va.get_bits::<BLOCKS_W>(BLOCK);
+        self.reach.d.next = before + here;
+        self.low.d.next = before + bit_cast::<{ BLOCKS_W + 1 }, BLOCKS_W>(base);
+        self.limit_q.d.next = self.limit.q.val();
+        self.sum.d.next = p;
+        let x = self.sum.q.val();
+        let low = self.low.q.val();
+        let high = x.exec.va.get_bits::<32>(32) + low.get_bit(BLOCKS_W);
+        let va = bit_cast::<64, 32>(high) << 32_u64
+            | bit_cast::<64, BLOCKS_W>(low.get_bits::<BLOCKS_W>(0)) << BLOCK as u64
+            | bit_cast::<64, BLOCK>(x.exec.va.get_bits::<BLOCK>(0));
         self.mr.d.next = MrReq {
-            key: if x.send { slot.lkey } else { x.rkey },
-            va: if x.send {
-                slot.va + bit_cast::<64, 32>(x.offset)
-            } else {
-                x.va
-            },
-            len: if x.send {
-                bit_cast::<32, PLEN_W>(x.len)
-            } else {
-                x.span
-            },
-            pd: x.pd,
-            need: if x.send {
+            key: x.exec.rkey,
+            va,
+            len: x.exec.span,
+            pd: x.exec.pd,
+            need: if x.exec.send {
                 access::LOCAL_WRITE.into()
             } else {
                 access::REMOTE_WRITE.into()
             },
         };
-        self.at_mr[0].d.next = Stage {
-            malformed: uses_slot && slot.malformed,
-            bus_err: uses_slot && slot.bus_err,
-            too_long: x.run && x.send && end > bit_cast::<33, 32>(slot.len),
-            ..a
-        };
-        self.free_valid.next = a.valid && x.rqe_done;
-        self.free.next = RqeFree {
-            qpn: x.act.qpn,
-            idx: x.act.idx + 1,
-        };
+        let end = bit_cast::<33, { BLOCKS_W + 1 }>(self.reach.q.val()) << BLOCK as u64
+            | bit_cast::<33, BLOCK>(x.exec.len.get_bits::<BLOCK>(0));
+        let mut asks = x;
+        asks.too_long = x.exec.run && x.exec.send && end > bit_cast::<33, 32>(self.limit_q.q.val());
+        if x.exec.send {
+            asks.exec.act.byte_len = end.get_bits::<32>(0);
+        }
+        self.at_mr[0].d.next = asks;
         let asked = self.at_mr[0].q.val();
         self.mr_req_valid.next = asked.valid && asked.exec.run && asked.exec.len.any();
         self.mr_req.next = self.mr.q.val();
@@ -256,6 +283,8 @@ impl Logic for RxAccess {
         self.counts.next = self.counted.q.val();
         if self.reset.val() {
             self.at_slot.d.next = Stage::default();
+            self.place.d.next = Stage::default();
+            self.sum.d.next = Stage::default();
             for i in 0..4 {
                 self.at_mr[i].d.next = Stage::default();
             }

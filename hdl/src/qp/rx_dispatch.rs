@@ -305,6 +305,7 @@ impl Logic for RxDispatch {
             va: h.va,
             rkey: h.rkey,
             dma_len: h.dma_len,
+            missing: h.dma_len - bit_cast::<32, PLEN_W>(h.payload_len),
             imm: h.imm,
             solicited: h.solicited,
             ack_req: h.ack_req,

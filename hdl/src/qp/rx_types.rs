@@ -1,7 +1,20 @@
 //! What travels between the blocks of the receive path.
 use crate::cfg::*;
 use crate::types::{QpOpKind, WriteCmd};
+use rocenic_contract::caps::pmtu::Pmtu;
+use rtl::rtl_fn;
 use rust_hdl_core::prelude::*;
+
+/// log2 of the smallest PMTU. All packets of a message but the last have a multiple of it, so that sums over them leave
+/// the bits below alone.
+pub const BLOCK: usize = Pmtu::Mtu256.log2() as usize;
+pub const BLOCKS_W: usize = 32 - BLOCK;
+
+/// Whole blocks of a payload.
+#[rtl_fn]
+pub fn blocks_of(len: Bits<PLEN_W>) -> Bits<BLOCKS_W> {
+    bit_cast::<BLOCKS_W, { PLEN_W - BLOCK }>(len.get_bits::<{ PLEN_W - BLOCK }>(BLOCK))
+}
 
 /// What an entry of the receive pipeline is.
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
@@ -45,6 +58,8 @@ pub struct RxReq {
     pub completes_rqe: Bit,
     /// The device and the QP's access flags allow the opcode.
     pub allowed: Bit,
+    /// WRITE, first packet: bytes missing behind it.
+    pub missing: Bits<32>,
     /// The length rules that need no message cursor hold.
     pub len_ok: Bit,
     pub pd: Bits<16>,
@@ -102,12 +117,12 @@ pub struct RxExec {
     pub send: Bit,
     /// The message ends: its receive WQE, if it has one, is used up.
     pub rqe_done: Bit,
-    /// WRITE: address of the payload, its key, and the bytes from there that the key must cover.
+    /// WRITE: address of the message, its key, and the bytes from this packet on that the key must cover.
     pub va: Bits<64>,
     pub rkey: Bits<32>,
     pub span: Bits<32>,
-    /// SEND: bytes of the message before this packet.
-    pub offset: Bits<32>,
+    /// Message before this packet, in units of the smallest PMTU.
+    pub blocks: Bits<BLOCKS_W>,
     pub pd: Bits<16>,
 }
 
