@@ -7,7 +7,8 @@
 //! | `fault_rec` | from `payload_read`: reading that WQE's payload failed |
 //! | `posted` | from `sq_fetch`: producer index, for the flush |
 //! | `ack` | ACKs and NAKs that came in |
-//! | `una` | to `send_sched` and `sq_fetch`: how far the QP is acknowledged and complete |
+//! | `una` | to `send_sched`: how far the QP is acknowledged and complete, once a turn |
+//! | `retired` | to `sq_fetch`: each WQE that is complete, no later than its CQE; no back-pressure |
 //! | `rewind` | to `send_sched`: send again from there; with `hold` (RNR) a second one follows |
 //! | `cqe` | completions |
 //! | `fault` | a QP went to error; no event is due, the CQE tells |
@@ -128,6 +129,11 @@ struct Retire {
     late: Bit,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct RetiredReg {
+    valid: Bit,
+    una: SqUna,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct CqeReg {
     valid: Bit,
     cqe: CqeReq,
@@ -213,6 +219,8 @@ pub struct Completer {
     pub una_valid: Signal<Out, Bit>,
     pub una_ready: Signal<In, Bit>,
     pub una: Signal<Out, SqUna>,
+    pub retired_valid: Signal<Out, Bit>,
+    pub retired: Signal<Out, SqUna>,
     pub rewind_valid: Signal<Out, Bit>,
     pub rewind_ready: Signal<In, Bit>,
     pub rewind: Signal<Out, Rewind>,
@@ -234,6 +242,7 @@ pub struct Completer {
     ev_op: Reg<QpOp>,
     op_done: Reg<Bit>,
     retire: Reg<Retire>,
+    retired_q: Reg<RetiredReg>,
     cqe_q: Reg<CqeReg>,
     fault_q: Reg<FaultReg>,
     rewind_q: Reg<RewindReg>,
@@ -243,7 +252,8 @@ impl Logic for Completer {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, unas_held, ev, ev_op, op_done, retire, cqe_q, fault_q, rewind_q, pulses_q
+            self, clock, unas_held, ev, ev_op, op_done, retire, retired_q, cqe_q, fault_q,
+            rewind_q, pulses_q
         );
         clocks!(self, clock, ctx, cfg, records, timer, list, unas);
         self.ctx.reset.next = self.reset.val();
@@ -281,7 +291,7 @@ impl Logic for Completer {
         // two more may be on their way into the FIFO
         let may_tell = !busy && self.unas_held.q.val() < (1 << UNA_W) - 2;
         let go_rec = !busy && self.rec_valid.val();
-        let go_ack = may_tell && self.ack_valid.val() && !go_rec;
+        let go_ack = !busy && self.ack_valid.val() && !go_rec;
         let free_1 = !go_rec && !go_ack;
         let go_retire = may_tell
             && ret.active
@@ -475,7 +485,6 @@ impl Logic for Completer {
                     n.una = una;
                     n.retry = retry;
                     n.rnr_retry = rnr_retry;
-                    tell = progress;
                     kick = true;
                     if progress && !c.rnr {
                         n.timer = restart;
@@ -580,7 +589,6 @@ impl Logic for Completer {
                 if cqe {
                     n.oldest = c.oldest + 1;
                     n.base = r.last_psn + 1;
-                    tell = true;
                     go_on = true;
                 }
                 if failed {
@@ -594,6 +602,8 @@ impl Logic for Completer {
                 if !go_on {
                     n.listed = false;
                 }
+                // once a turn is enough
+                tell = !go_on || ev.quota == TURN - 1;
                 p = p.replace_bit(counters::index::FLUSHED, cqe && c.flush);
                 p = p.replace_bit(counters::index::REQ_ERRORS, failed);
             }
@@ -713,12 +723,19 @@ impl Logic for Completer {
                 },
             };
         }
-        self.unas.i_valid.next = tell;
-        self.unas.i_data.next = SqUna {
+        let reached = SqUna {
             qpn: ev.qpn,
             idx: n.oldest,
             psn: n.una,
         };
+        self.retired_q.d.next = RetiredReg {
+            valid: tell || cqe,
+            una: reached,
+        };
+        self.retired_valid.next = self.retired_q.q.val().valid;
+        self.retired.next = self.retired_q.q.val().una;
+        self.unas.i_valid.next = tell;
+        self.unas.i_data.next = reached;
         let out = self.unas.o_valid.val() && self.una_ready.val();
         if tell && !out {
             self.unas_held.d.next = self.unas_held.q.val() + 1;
@@ -733,6 +750,7 @@ impl Logic for Completer {
             self.ev.d.next.kind = Ev::Idle;
             self.op_done.d.next = false;
             self.retire.d.next.active = false;
+            self.retired_q.d.next.valid = false;
             self.cqe_q.d.next.valid = false;
             self.fault_q.d.next.valid = false;
             self.rewind_q.d.next.valid = false;

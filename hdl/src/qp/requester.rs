@@ -166,8 +166,8 @@ impl Logic for Requester {
         self.fault_rec_ready.next = self.completer.fault_rec_ready.val();
         self.sched.una_valid.next = self.completer.una_valid.val();
         self.sched.una.next = self.completer.una.val();
-        self.fetch.una_valid.next = self.completer.una_valid.val() && self.sched.una_ready.val();
-        self.fetch.una.next = self.completer.una.val();
+        self.fetch.una_valid.next = self.completer.retired_valid.val();
+        self.fetch.una.next = self.completer.retired.val();
         self.completer.una_ready.next = self.sched.una_ready.val();
         self.sched.rewind_valid.next = self.completer.rewind_valid.val();
         self.sched.rewind.next = self.completer.rewind.val();

@@ -39,8 +39,6 @@ enum Step {
     Record,
     /// Send packets.
     Packets,
-    /// Report.
-    Finish,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Turn {
@@ -65,6 +63,11 @@ struct Message {
 struct TxReg {
     valid: Bit,
     tx: TxCmd,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct DoneReg {
+    valid: Bit,
+    done: GrantDone,
 }
 
 /// BTH opcode of the contract's table: `extra` are IMM or IETH.
@@ -152,11 +155,12 @@ pub struct Segmenter {
     state: Reg<Turn>,
     msg: Reg<Message>,
     tx_q: Reg<TxReg>,
+    done_q: Reg<DoneReg>,
 }
 impl Logic for Segmenter {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, state, msg, tx_q);
+        regs!(self, clock, state, msg, tx_q, done_q);
         let t = self.state.q.val();
         let m = self.msg.q.val();
         let shift = bit_cast::<5, 3>(t.grant.pmtu) + PMTU_BASE_W;
@@ -189,22 +193,19 @@ impl Logic for Segmenter {
             self.tx_q.d.next.valid = false;
         }
 
+        // the report of the last turn must be gone before this one can end
+        let done_free = !self.done_q.q.val().valid || self.done_ready.val();
+        if self.done_ready.val() {
+            self.done_q.d.next.valid = false;
+        }
+        let mut n = t;
+        let mut finish = false;
+
         match t.step {
-            Step::Idle => {
-                let g = self.turn.val();
-                if self.turn_valid.val() {
-                    self.state.d.next = Turn {
-                        step: Step::Load,
-                        grant: g,
-                        at: g.at,
-                        left: g.packets,
-                        over: false,
-                        stop: false,
-                    };
-                }
-            }
+            Step::Idle => {}
             Step::Load => {
-                let here = self.job_valid.val() && (!job.keyed || self.key_valid.val());
+                let here =
+                    self.job_valid.val() && (!job.keyed || self.key_valid.val()) && done_free;
                 self.job_ready.next = here;
                 self.key_ready.next = here && job.keyed;
                 self.msg.d.next = Message {
@@ -221,12 +222,10 @@ impl Logic for Segmenter {
                     last_psn: t.at.psn - t.at.pkt + packets_1,
                 };
                 if here && t.over {
-                    if job.final_job {
-                        self.state.d.next.step = Step::Finish;
-                    }
+                    finish = job.final_job;
                 } else if here {
                     let bad = refused || job.status != status::SUCCESS;
-                    self.state.d.next.step = if bad || first {
+                    n.step = if bad || first {
                         Step::Record
                     } else {
                         Step::Packets
@@ -235,22 +234,17 @@ impl Logic for Segmenter {
             }
             Step::Record => {
                 let bad = m.job.status != status::SUCCESS;
-                if self.rec_ready.val() {
+                if self.rec_ready.val() && done_free {
                     if bad {
-                        self.state.d.next.over = true;
-                        self.state.d.next.stop = true;
+                        n.over = true;
+                        n.stop = true;
                     }
-                    self.state.d.next.step = if !bad {
-                        Step::Packets
-                    } else if m.job.final_job {
-                        Step::Finish
-                    } else {
-                        Step::Load
-                    };
+                    n.step = if !bad { Step::Packets } else { Step::Load };
+                    finish = bad && m.job.final_job;
                 }
             }
             Step::Packets => {
-                if tx_free {
+                if tx_free && done_free {
                     self.tx_q.d.next = TxReg {
                         valid: true,
                         tx: TxCmd {
@@ -281,30 +275,48 @@ impl Logic for Segmenter {
                     };
                     self.msg.d.next.left = m.left - wide_pmtu;
                     self.msg.d.next.iova = m.iova + bit_cast::<64, PLEN_W>(pmtu);
-                    self.state.d.next.left = t.left - 1;
-                    self.state.d.next.over = last_of_turn;
-                    self.state.d.next.at = SendCursor {
+                    n.left = t.left - 1;
+                    n.over = last_of_turn;
+                    n.at = SendCursor {
                         idx: if last { t.at.idx + 1 } else { t.at.idx },
                         pkt: if last { 0.into() } else { t.at.pkt + 1 },
                         psn: t.at.psn + 1,
                     };
                     if last || last_of_turn {
-                        self.state.d.next.step = if m.job.final_job {
-                            Step::Finish
-                        } else {
-                            Step::Load
-                        };
+                        n.step = Step::Load;
+                        finish = m.job.final_job;
                     }
                 }
             }
-            Step::Finish => {
-                if self.done_ready.val() {
-                    self.state.d.next.step = Step::Idle;
-                }
-            }
         }
+        if finish {
+            n.step = Step::Idle;
+            self.done_q.d.next = DoneReg {
+                valid: true,
+                done: GrantDone {
+                    qpn: t.grant.qpn,
+                    at: n.at,
+                    stop: n.stop,
+                },
+            };
+        }
+        // the next turn begins where this one ends
+        let take = finish || t.step == Step::Idle;
+        self.turn_ready.next = take;
+        if take && self.turn_valid.val() {
+            let g = self.turn.val();
+            n = Turn {
+                step: Step::Load,
+                grant: g,
+                at: g.at,
+                left: g.packets,
+                over: false,
+                stop: false,
+            };
+        }
+        self.state.d.next = n;
 
-        self.rec_valid.next = t.step == Step::Record;
+        self.rec_valid.next = t.step == Step::Record && done_free;
         self.rec.next = SendRec {
             qpn: t.grant.qpn,
             idx: t.at.idx,
@@ -314,20 +326,19 @@ impl Logic for Segmenter {
             error: m.job.status != status::SUCCESS,
             status: m.job.status,
         };
-        self.wqe_bad.next =
-            t.step == Step::Record && self.rec_ready.val() && m.job.status != status::SUCCESS;
-        self.done_valid.next = t.step == Step::Finish;
-        self.done.next = GrantDone {
-            qpn: t.grant.qpn,
-            at: t.at,
-            stop: t.stop,
-        };
+        self.wqe_bad.next = t.step == Step::Record
+            && self.rec_ready.val()
+            && done_free
+            && m.job.status != status::SUCCESS;
+        self.done_valid.next = self.done_q.q.val().valid;
+        self.done.next = self.done_q.q.val().done;
         self.tx_valid.next = self.tx_q.q.val().valid;
         self.tx.next = self.tx_q.q.val().tx;
 
         if self.reset.val() {
             self.state.d.next.step = Step::Idle;
             self.tx_q.d.next.valid = false;
+            self.done_q.d.next.valid = false;
         }
     }
 }

@@ -360,6 +360,8 @@ impl Logic for SqFetch {
         let size = bits::<IDX_W>(1) << g.log2;
         let ring_idx = c.fetch & (size - 1);
 
+        // behind what is posted: a push that came late, or a doorbell that went back
+        let behind = (ev.idx - c.posted).get_bit(IDX_W - 1);
         let in_ring = (ev.idx - done) <= size && !idx_within(ev.idx, done, c.posted);
         let page_ok = ev.kind != Ev::Push || ev.page == g.page;
         let bell_ok = c.open && page_ok && in_ring;
@@ -564,7 +566,7 @@ impl Logic for SqFetch {
         p = p.replace_bit(counters::index::DOORBELL_BAD_PAGE, belled && !page_ok);
         p = p.replace_bit(
             counters::index::DOORBELL_BAD_VALUE,
-            belled && page_ok && !bell_ok,
+            belled && page_ok && !bell_ok && !(ev.kind == Ev::Push && c.open && behind),
         );
         p = p.replace_bit(counters::index::PUSH_ACCEPTED, store);
         p = p.replace_bit(

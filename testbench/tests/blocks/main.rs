@@ -11,6 +11,7 @@ mod payload_write;
 mod pktbuf;
 mod ram;
 mod realign;
+mod requester;
 mod rx_front;
 mod rx_path;
 mod skid;

@@ -1,0 +1,747 @@
+//! The world around the requester: a host with rings and registered memory, and a peer that answers packets.
+//! Both are written from the specification and share nothing with the RTL but the contract's numbers.
+use rocenic_contract::counters::Counter;
+use rocenic_contract::{cmd, opcode, syndrome, wqe};
+use rocenic_hdl::qp::requester::Requester;
+use rocenic_hdl::types::*;
+use rocenic_testbench::bfm::{ChannelSink, ChannelSource, Pause};
+use rocenic_testbench::{Dut, Random, Value};
+use rust_hdl_core::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
+
+pub const PSN: u64 = 1 << 24;
+pub const HALF: u64 = 1 << 23;
+/// Cycles in a tick of 4.096 µs.
+pub const TICK: u64 = 1024;
+const RINGS: u64 = 0x7_0000_0000_0000;
+const RING_BYTES: u64 = 1 << 24;
+
+/// What the peer does with a packet it could accept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fate {
+    Take,
+    /// The packet is lost.
+    Lose,
+    /// It arrives, its ACK is lost.
+    Mute,
+    Rnr(u8),
+    Nak(u8),
+}
+
+#[derive(Clone, Debug)]
+pub struct Packet {
+    pub cycle: u64,
+    pub qpn: u64,
+    pub epoch: u64,
+    pub idx: u64,
+    pub opcode: u64,
+    pub psn: u64,
+    pub ack_req: bool,
+    pub solicited: bool,
+    pub va: u64,
+    pub rkey: u64,
+    pub dma_len: u64,
+    pub len: u64,
+    pub inline: bool,
+    pub iova: u64,
+    pub data: Vec<u8>,
+}
+impl Packet {
+    fn new(v: &Value<TxCmd>) -> Packet {
+        let f = |n: &str| v.field(&format!("pkt.{n}"));
+        let data = v.field_words("data");
+        Packet {
+            cycle: v.cycle,
+            qpn: f("qpn"),
+            epoch: f("epoch"),
+            idx: f("idx"),
+            opcode: f("opcode"),
+            psn: f("psn"),
+            ack_req: f("ack_req") == 1,
+            solicited: f("solicited") == 1,
+            va: f("va"),
+            rkey: f("rkey"),
+            dma_len: f("dma_len"),
+            len: f("payload_len"),
+            inline: f("inline") == 1,
+            iova: f("iova"),
+            data: data.iter().flat_map(|w| w.to_le_bytes()).collect(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cqe {
+    pub cycle: u64,
+    pub idx: u64,
+    pub status: u64,
+    pub opcode: u64,
+    pub cqn: u64,
+}
+
+/// Work to post.
+#[derive(Clone, Debug)]
+pub struct Work {
+    pub wqe: wqe::Wqe,
+    pub inline: Option<Vec<u8>>,
+    /// Shall be sent (not refused by the device).
+    pub good: bool,
+}
+#[derive(Clone, Debug)]
+pub struct Posted {
+    pub work: Work,
+    pub first_psn: u64,
+    pub packets: u64,
+}
+
+pub struct Qp {
+    pub cfg: QpCfg,
+    pub pmtu: u64,
+    pub ring: Vec<[u8; 64]>,
+    pub posted: Vec<Posted>,
+    pub next_psn: u64,
+    pub start_psn: u64,
+    last_sent: Option<(u64, u64)>,
+    // the peer
+    pub epsn: u64,
+    nak_sent: bool,
+    quiet: bool,
+    pub messages: u64,
+    /// First PSN not acknowledged to the requester.
+    pub acked: u64,
+    pub cqes: Vec<Cqe>,
+    /// Completions that are due.
+    due: usize,
+    pub sent: u64,
+}
+
+struct Read {
+    due: u64,
+    tag: u64,
+    iova: u64,
+    beats: VecDeque<Bits<512>>,
+    fail: bool,
+}
+
+pub struct Bench {
+    pub dut: Dut,
+    op: ChannelSource<QpOp>,
+    ops: u64,
+    bell: ChannelSource<RingBell>,
+    push: ChannelSource<PushBeat>,
+    beat: ChannelSource<ReadBeat>,
+    mr_rsp: ChannelSource<MrRsp>,
+    ack: ChannelSource<AckIn>,
+    fault_rec: ChannelSource<SendRec>,
+    rd_req: ChannelSink<ReadReq>,
+    mr_req: ChannelSink<MrReq>,
+    pub tx: ChannelSink<TxCmd>,
+    epoch_set: ChannelSink<EpochSet>,
+    pub cqe: ChannelSink<CqeReq>,
+    fault: ChannelSink<QpFault>,
+    pub random: Random,
+    pub qps: BTreeMap<u64, Qp>,
+    epochs: BTreeMap<u64, u64>,
+    reads: Vec<Read>,
+    /// Cycles from a read request to its first beat.
+    pub latency: (u64, u64),
+    pub read_requests: u64,
+    answers: VecDeque<(u64, u64, u64, u8)>,
+    /// Cycles from a packet to its answer.
+    pub delay: (u64, u64),
+    pub fate: Box<dyn FnMut(&Packet, &mut Random) -> Fate>,
+    /// Packets that were not stale.
+    pub log: Vec<Packet>,
+    pub keep_log: bool,
+    pub stale: u64,
+    pub faults: Vec<(u64, u64)>,
+    counts: BTreeMap<u16, u64>,
+    /// A QP that fails makes `cmd` put it in error.
+    pub react: bool,
+    /// WQE reads at this address fail.
+    pub bad_iova: Option<u64>,
+}
+
+/// Every region of the tests: lkey = qpn << 8, from `va(qpn)` on, 16 MiB, at `iova(qpn)`.
+pub fn va(qpn: u64) -> u64 {
+    0xffff_f000_0000_0000 + qpn * (1 << 28)
+}
+pub fn iova(qpn: u64) -> u64 {
+    0x5_0000_0000 + qpn * (1 << 28) + 0x40
+}
+pub const REGION: u64 = 1 << 24;
+
+pub fn bits512(b: &[u8; 64]) -> Bits<512> {
+    let mut x = Bits::<512>::default();
+    for (i, c) in b.chunks(8).enumerate() {
+        let w = u64::from_le_bytes(c.try_into().unwrap());
+        x = x | (Bits::<512>::from(w) << (64 * i as u64));
+    }
+    x
+}
+
+impl Bench {
+    pub fn new() -> Bench {
+        let mut dut = Dut::new(Requester::default());
+        let mut b = Bench {
+            op: dut.source("op"),
+            ops: 0,
+            bell: dut.source("bell"),
+            push: dut.source("push"),
+            beat: dut.source("beat"),
+            mr_rsp: dut.source("mr_rsp"),
+            ack: dut.source("ack"),
+            fault_rec: dut.source("fault_rec"),
+            rd_req: dut.sink("rd_req"),
+            mr_req: dut.sink("mr_req"),
+            tx: dut.sink("tx"),
+            epoch_set: dut.sink("epoch_set"),
+            cqe: dut.sink("cqe"),
+            fault: dut.sink("fault"),
+            random: dut.random("bench"),
+            qps: BTreeMap::new(),
+            epochs: BTreeMap::new(),
+            reads: vec![],
+            latency: (40, 250),
+            read_requests: 0,
+            answers: VecDeque::new(),
+            delay: (50, 300),
+            fate: Box::new(|_, _| Fate::Take),
+            log: vec![],
+            keep_log: false,
+            stale: 0,
+            faults: vec![],
+            counts: BTreeMap::new(),
+            react: true,
+            bad_iova: None,
+            dut,
+        };
+        b.dut.reset();
+        b.steps(1100);
+        b
+    }
+    /// Random back-pressure on everything.
+    pub fn pause(&mut self, percent: u32) {
+        let r = &mut self.random;
+        self.tx.set_pause(Pause::random(r.next_u64(), percent));
+        self.cqe.set_pause(Pause::random(r.next_u64(), percent));
+        self.rd_req.set_pause(Pause::random(r.next_u64(), percent));
+        self.fault.set_pause(Pause::random(r.next_u64(), percent));
+        self.beat.set_pause(Pause::random(r.next_u64(), percent));
+    }
+    /// At most one push in `n` cycles.
+    pub fn pace(&self, n: usize) {
+        let pattern: Vec<bool> = (0..n).map(|k| k > 0).collect();
+        self.push.set_pause(Pause::pattern(&pattern));
+    }
+    pub fn now(&self) -> u64 {
+        self.dut.cycle()
+    }
+    pub fn count(&self, c: Counter) -> u64 {
+        self.counts.get(&(c as u16)).copied().unwrap_or(0)
+    }
+
+    // commands
+    pub fn command(&mut self, kind: QpOpKind, qpn: u64, cfg: QpCfg) {
+        self.op.send(&QpOp {
+            kind,
+            qpn: qpn.into(),
+            cfg,
+        });
+        self.ops += 1;
+    }
+    pub fn finish_commands(&mut self) {
+        let mut n = 0;
+        while self.op.taken() != self.ops {
+            self.step();
+            n += 1;
+            assert!(n < 20_000, "a command is not taken");
+        }
+    }
+    /// A QP in RTS; the caller may change the configuration.
+    pub fn open(&mut self, qpn: u64, change: impl FnOnce(&mut QpCfg)) {
+        let psn = self.random.below(PSN);
+        let mut cfg = QpCfg {
+            state: cmd::qp_state::INIT.into(),
+            transport: cmd::transport::RC.into(),
+            pd: (qpn ^ 0x155).into(),
+            pmtu: 5.into(),
+            sq_base: (RINGS + qpn * RING_BYTES).into(),
+            sq_log2: 8.into(),
+            send_cqn: (qpn ^ 0x2a).into(),
+            db_page: (qpn & 0xff).into(),
+            sq_psn: psn.into(),
+            retry_cnt: 7.into(),
+            rnr_retry: 7.into(),
+            timeout: 0.into(),
+            ..QpCfg::default()
+        };
+        change(&mut cfg);
+        self.command(QpOpKind::Create, qpn, cfg);
+        cfg.state = cmd::qp_state::RTR.into();
+        self.command(QpOpKind::StartRq, qpn, cfg);
+        cfg.state = cmd::qp_state::RTS.into();
+        self.command(QpOpKind::StartSq, qpn, cfg);
+        self.finish_commands();
+        let psn = cfg.sq_psn.to_u64();
+        let q = Qp {
+            cfg,
+            pmtu: 128 << cfg.pmtu.to_u64(),
+            ring: vec![[0; 64]; 1 << cfg.sq_log2.to_u64()],
+            posted: vec![],
+            next_psn: psn,
+            start_psn: psn,
+            last_sent: None,
+            epsn: psn,
+            nak_sent: false,
+            quiet: false,
+            messages: 0,
+            acked: psn,
+            cqes: vec![],
+            due: 0,
+            sent: 0,
+        };
+        self.qps.insert(qpn, q);
+    }
+
+    // work
+    /// A good message. `how`: WRITE or SEND.
+    pub fn work(&mut self, qpn: u64, how: wqe::opcode::WqeOpcode, len: u64, flags: u64) -> Work {
+        let r = &mut self.random;
+        let inline = (flags & wqe::flag::INLINE != 0).then(|| r.bytes(len as usize));
+        let at = va(qpn) + r.below(REGION - len + 1);
+        let sge = inline.is_none() && (len > 0 || r.percent(50));
+        let w = wqe::Wqe {
+            opcode: how.number(),
+            flags: flags as u8,
+            qpn: qpn as u32,
+            num_sge: u8::from(sge),
+            length: len as u32,
+            imm_or_invkey: r.next_u64() as u32,
+            remote_va: r.next_u64(),
+            rkey: r.next_u64() as u32,
+            sge0_va: if sge { at } else { 0 },
+            sge0_length: if sge { len as u32 } else { 0 },
+            sge0_lkey: if sge { (qpn << 8) as u32 } else { 0 },
+            ..Default::default()
+        };
+        Work {
+            wqe: w,
+            inline,
+            good: true,
+        }
+    }
+    /// Writes the WQE into the ring; its index.
+    pub fn post(&mut self, qpn: u64, mut work: Work) -> u64 {
+        let q = self.qps.get_mut(&qpn).unwrap();
+        let idx = q.posted.len() as u64;
+        if work.wqe.index == 0 {
+            work.wqe.index = idx as u16;
+        }
+        let mut b = work.wqe.to_bytes();
+        if let Some(d) = &work.inline {
+            b[32..32 + d.len()].copy_from_slice(d);
+        }
+        let n = q.ring.len();
+        q.ring[idx as usize % n] = b;
+        let packets = u64::from(work.wqe.length).div_ceil(q.pmtu).max(1);
+        let p = Posted {
+            work,
+            first_psn: q.next_psn,
+            packets,
+        };
+        if p.work.good {
+            q.next_psn = (q.next_psn + packets) % PSN;
+        }
+        q.posted.push(p);
+        q.due += usize::from(q.signaled(idx as usize));
+        idx
+    }
+    pub fn bell(&mut self, qpn: u64) {
+        let pi = self.qps[&qpn].posted.len() as u64 & 0xffff;
+        self.bell_value(qpn, pi);
+    }
+    pub fn bell_value(&mut self, qpn: u64, pi: u64) {
+        self.bell.send(&RingBell {
+            qpn: qpn.into(),
+            pi: pi.into(),
+        });
+    }
+    pub fn push(&mut self, qpn: u64, idx: u64, whole: bool, page: u64) {
+        let q = &self.qps[&qpn];
+        let wqe = bits512(&q.ring[idx as usize % q.ring.len()]);
+        self.push.send(&PushBeat {
+            page: page.into(),
+            whole,
+            wqe,
+        });
+    }
+    /// Posts by push.
+    pub fn push_work(&mut self, qpn: u64, work: Work) {
+        let idx = self.post(qpn, work);
+        let page = self.qps[&qpn].cfg.db_page.to_u64();
+        self.push(qpn, idx, true, page);
+    }
+    pub fn answer(&mut self, delay: u64, qpn: u64, psn: u64, syndrome: u8) {
+        let due = self.now() + delay;
+        // in order for each QP, as the wire keeps it
+        let due = self
+            .answers
+            .iter()
+            .filter(|a| a.1 == qpn)
+            .map(|a| a.0)
+            .max()
+            .unwrap_or(0)
+            .max(due);
+        self.answers.push_back((due, qpn, psn, syndrome));
+    }
+    pub fn payload_fault(&mut self, qpn: u64, idx: u64, status: u64) {
+        self.fault_rec.send(&SendRec {
+            qpn: qpn.into(),
+            idx: idx.into(),
+            error: true,
+            status: status.into(),
+            ..SendRec::default()
+        });
+    }
+
+    // time
+    pub fn steps(&mut self, n: u64) {
+        for _ in 0..n {
+            self.step();
+        }
+    }
+    #[track_caller]
+    pub fn until(&mut self, limit: u64, what: &str, mut f: impl FnMut(&mut Bench) -> bool) -> u64 {
+        let start = self.now();
+        while !f(self) {
+            if self.now() - start >= limit {
+                for (n, q) in &self.qps {
+                    if q.cqes.len() < q.posted.len() {
+                        println!(
+                            "qp {n}: posted {}, received {}, completions {}, expects psn {:#x}, sent {}",
+                            q.posted.len(),
+                            q.messages,
+                            q.cqes.len(),
+                            q.epsn,
+                            q.sent
+                        );
+                    }
+                }
+                panic!("{what}: not within {limit} cycles");
+            }
+            self.step();
+        }
+        self.now() - start
+    }
+    pub fn step(&mut self) {
+        self.dut.step();
+        let now = self.now();
+        while let Some(v) = self.epoch_set.try_recv() {
+            self.epochs.insert(v.field("qpn"), v.field("epoch"));
+        }
+        while let Some(v) = self.tx.try_recv() {
+            self.packet(Packet::new(&v));
+        }
+        while let Some(v) = self.rd_req.try_recv() {
+            self.read(v.field("tag"), v.field("iova"), v.field("bytes"));
+        }
+        while let Some(v) = self.mr_req.try_recv() {
+            self.lookup(&v);
+        }
+        while let Some(v) = self.cqe.try_recv() {
+            self.completion(&v);
+        }
+        while let Some(v) = self.fault.try_recv() {
+            let qpn = v.field("qpn");
+            self.faults.push((qpn, v.field("syndrome")));
+            if self.react {
+                let mut cfg = self.qps[&qpn].cfg;
+                cfg.state = cmd::qp_state::ERROR.into();
+                self.command(QpOpKind::Error, qpn, cfg);
+            }
+        }
+        let ready: Vec<usize> = (0..self.reads.len())
+            .filter(|i| self.reads[*i].due <= now)
+            .collect();
+        if !ready.is_empty() && self.beat.pending() == 0 {
+            let k = ready[self.random.below(ready.len() as u64) as usize];
+            let r = &mut self.reads[k];
+            let data = r.beats.pop_front().unwrap();
+            let fail = self.bad_iova == Some(r.iova) || r.fail;
+            r.iova += 64;
+            let beat = ReadBeat {
+                tag: r.tag.into(),
+                data,
+                last: r.beats.is_empty(),
+                error: fail,
+            };
+            self.beat.send(&beat);
+            if r.beats.is_empty() {
+                self.reads.swap_remove(k);
+            }
+        }
+        let mut i = 0;
+        while i < self.answers.len() {
+            if self.answers[i].0 <= now {
+                let (_, qpn, psn, s) = self.answers.remove(i).unwrap();
+                if s & 0x60 == 0 {
+                    if let Some(q) = self.qps.get_mut(&qpn)
+                        && (psn + 1 + PSN - q.acked) % PSN < HALF
+                    {
+                        q.acked = (psn + 1) % PSN;
+                    }
+                }
+                self.ack.send(&AckIn {
+                    qpn: qpn.into(),
+                    psn: psn.into(),
+                    syndrome: u64::from(s).into(),
+                    msn: self.random.below(PSN).into(),
+                });
+            } else {
+                i += 1;
+            }
+        }
+        let words = self.dut.words("pulses");
+        for (i, w) in words.iter().enumerate().filter(|w| *w.1 != 0) {
+            for k in 0..64 {
+                if w >> k & 1 == 1 {
+                    *self.counts.entry((64 * i + k) as u16).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    // the host's memory
+    fn read(&mut self, tag: u64, iova: u64, bytes: u64) {
+        self.read_requests += 1;
+        assert!(
+            self.reads.iter().all(|r| r.tag != tag),
+            "tag {tag} is used twice"
+        );
+        assert!(
+            bytes > 0 && bytes <= 4096 && bytes.is_multiple_of(64),
+            "{bytes} bytes"
+        );
+        let qpn = (iova - RINGS) / RING_BYTES;
+        let q = &self.qps[&qpn];
+        let at = (iova - q.cfg.sq_base.to_u64()) as usize;
+        assert!(
+            at.is_multiple_of(64) && at + bytes as usize <= 64 * q.ring.len(),
+            "read outside of the ring"
+        );
+        let beats = q.ring[at / 64..][..bytes as usize / 64]
+            .iter()
+            .map(bits512)
+            .collect();
+        let due = self.now() + self.random.within(self.latency.0, self.latency.1);
+        self.reads.push(Read {
+            due,
+            tag,
+            iova,
+            beats,
+            fail: false,
+        });
+    }
+    fn lookup(&mut self, v: &Value<MrReq>) {
+        let (key, at, len, pd) = (v.field("key"), v.field("va"), v.field("len"), v.field("pd"));
+        let qpn = key >> 8;
+        let ok = key & 0xff == 0
+            && pd == (qpn ^ 0x155)
+            && at >= va(qpn)
+            && u128::from(at) + u128::from(len) <= u128::from(va(qpn)) + u128::from(REGION);
+        let to = iova(qpn).wrapping_add(at.wrapping_sub(va(qpn)));
+        self.mr_rsp.send(&MrRsp {
+            ok,
+            iova: to.into(),
+        });
+    }
+
+    // the peer
+    fn packet(&mut self, p: Packet) {
+        let Some(q) = self.qps.get_mut(&p.qpn) else {
+            panic!("packet of a QP that does not exist: {p:?}");
+        };
+        if self.epochs.get(&p.qpn) != Some(&p.epoch) {
+            self.stale += 1;
+            return;
+        }
+        let i = q.check(&p);
+        q.sent += 1;
+        if self.keep_log {
+            self.log.push(p.clone());
+        }
+        let fate = (self.fate)(&p, &mut self.random);
+        if fate == Fate::Lose {
+            return;
+        }
+        let ahead = (p.psn + PSN - q.epsn) % PSN;
+        let ack = syndrome::ACK;
+        let answer = if ahead == 0 {
+            match fate {
+                Fate::Rnr(code) => {
+                    q.quiet = true;
+                    Some((p.psn, syndrome::rnr_syndrome(code)))
+                }
+                Fate::Nak(code) => {
+                    q.quiet = true;
+                    Some((p.psn, 0x60 | code))
+                }
+                _ => {
+                    q.epsn = (q.epsn + 1) % PSN;
+                    (q.nak_sent, q.quiet) = (false, false);
+                    let m = &q.posted[i];
+                    if (m.first_psn + m.packets) % PSN == q.epsn {
+                        q.messages = i as u64 + 1;
+                    }
+                    p.ack_req.then_some((p.psn, ack))
+                }
+            }
+        } else if ahead < HALF {
+            let nak = !q.nak_sent && !q.quiet;
+            q.nak_sent |= nak;
+            nak.then_some((q.epsn, 0x60))
+        } else {
+            p.ack_req.then_some(((q.epsn + PSN - 1) % PSN, ack))
+        };
+        if let Some((psn, s)) = answer {
+            if fate != Fate::Mute {
+                let d = self.random.within(self.delay.0, self.delay.1);
+                self.answer(d, p.qpn, psn, s);
+            }
+        }
+    }
+    fn completion(&mut self, v: &Value<CqeReq>) {
+        let q = self.qps.get_mut(&v.field("qpn")).unwrap();
+        let c = Cqe {
+            cycle: v.cycle,
+            idx: v.field("wqe_idx"),
+            status: v.field("status"),
+            opcode: v.field("opcode"),
+            cqn: v.field("cqn"),
+        };
+        assert_eq!(
+            c.cqn,
+            q.cfg.send_cqn.to_u64(),
+            "CQ of QP {}",
+            v.field("qpn")
+        );
+        q.cqes.push(c);
+    }
+    /// Every completion that is due came once, in order, with success.
+    #[track_caller]
+    pub fn all_good(&self) {
+        for (n, q) in &self.qps {
+            let due: Vec<usize> = (0..q.posted.len()).filter(|i| q.signaled(*i)).collect();
+            let got: Vec<u64> = q.cqes.iter().map(|c| c.idx).collect();
+            let want: Vec<u64> = due.iter().map(|i| *i as u64 & 0xffff).collect();
+            assert_eq!(got, want, "completions of QP {n}");
+            for (c, i) in q.cqes.iter().zip(due) {
+                assert_eq!(c.status, 0, "QP {n}: {c:?}");
+                let op = u64::from(q.posted[i].work.wqe.opcode == wqe::opcode::WRITE as u8);
+                assert_eq!(c.opcode, op, "QP {n}: opcode of {c:?}");
+            }
+            assert_eq!(
+                q.messages,
+                q.posted.len() as u64,
+                "messages at the peer of QP {n}"
+            );
+        }
+    }
+    pub fn idle(&self) -> bool {
+        self.qps
+            .values()
+            .all(|q| q.cqes.len() >= q.due && q.messages == q.posted.len() as u64)
+    }
+    /// `idx` and status of the completions of a QP.
+    pub fn statuses(&self, qpn: u64) -> Vec<(u64, u64)> {
+        self.qps[&qpn]
+            .cqes
+            .iter()
+            .map(|c| (c.idx, c.status))
+            .collect()
+    }
+}
+
+impl Qp {
+    pub fn signaled(&self, i: usize) -> bool {
+        self.cfg.sq_sig_all || self.posted[i].work.wqe.flags & wqe::flag::SIGNALED as u8 != 0
+    }
+    /// A packet is exactly the one its PSN stands for.
+    #[track_caller]
+    fn check(&mut self, p: &Packet) -> usize {
+        let i = self
+            .posted
+            .iter()
+            .rposition(|m| m.work.good && (p.psn + PSN - m.first_psn) % PSN < m.packets);
+        let i = i.unwrap_or_else(|| panic!("PSN of no message: {p:?}"));
+        let m = &self.posted[i];
+        let w = &m.work.wqe;
+        let k = (p.psn + PSN - m.first_psn) % PSN;
+        let (first, last) = (k == 0, k == m.packets - 1);
+        let write = w.opcode == wqe::opcode::WRITE as u8;
+        use opcode::*;
+        let code = match (write, first, last) {
+            (true, true, true) => RC_WRITE_ONLY,
+            (true, true, false) => RC_WRITE_FIRST,
+            (true, false, false) => RC_WRITE_MIDDLE,
+            (true, false, true) => RC_WRITE_LAST,
+            (false, true, true) => RC_SEND_ONLY,
+            (false, true, false) => RC_SEND_FIRST,
+            (false, false, false) => RC_SEND_MIDDLE,
+            (false, false, true) => RC_SEND_LAST,
+        };
+        let total = u64::from(w.length);
+        let len = if last {
+            total - k * self.pmtu
+        } else {
+            self.pmtu
+        };
+        let at = format!("WQE {i}, packet {k} of {}: {p:?}", m.packets);
+        assert_eq!(p.opcode, code, "opcode, {at}");
+        assert_eq!(p.idx, i as u64 & 0xffff, "index, {at}");
+        assert_eq!(p.len, len, "length, {at}");
+        if write && first {
+            assert_eq!(
+                (p.va, p.rkey, p.dma_len),
+                (w.remote_va, w.rkey.into(), total),
+                "RETH, {at}"
+            );
+        }
+        let solicited = last && w.flags & wqe::flag::SOLICITED as u8 != 0;
+        assert_eq!(p.solicited, solicited, "solicited, {at}");
+        match &m.work.inline {
+            Some(d) => assert!(p.inline && p.data[..d.len()] == d[..], "inline data, {at}"),
+            None if len > 0 => {
+                let n = u64::from(w.qpn);
+                let want = iova(n).wrapping_add(w.sge0_va.wrapping_sub(va(n))) + k * self.pmtu;
+                assert!(
+                    !p.inline && p.iova == want,
+                    "payload at {:#x}, wanted {want:#x}, {at}",
+                    p.iova
+                );
+            }
+            None => {}
+        }
+        let outstanding = (p.psn + PSN - self.acked) % PSN;
+        if last || k % 16 == 15 {
+            assert!(p.ack_req, "no AckReq, {at}");
+        } else if p.ack_req {
+            assert!(
+                (900..HALF).contains(&outstanding),
+                "AckReq with {outstanding} outstanding, {at}"
+            );
+        }
+        assert!(
+            !(1024..HALF).contains(&outstanding),
+            "{outstanding} packets outstanding, {at}"
+        );
+        if let Some((epoch, psn)) = self.last_sent {
+            if epoch == p.epoch {
+                assert_eq!(p.psn, (psn + 1) % PSN, "not the next PSN, {at}");
+            }
+        }
+        self.last_sent = Some((p.epoch, p.psn));
+        i
+    }
+}

@@ -1,0 +1,761 @@
+//! `qp::requester`: doorbells and pushes in, packets and completions out, against a host and a peer of our own.
+mod bench;
+use bench::*;
+use rocenic_contract::counters::Counter;
+use rocenic_contract::wqe::opcode::WqeOpcode::{self, Send, Write};
+use rocenic_contract::{cmd, status, syndrome, wqe};
+use rocenic_hdl::types::*;
+
+const SIGNALED: u64 = wqe::flag::SIGNALED;
+const INLINE: u64 = wqe::flag::INLINE;
+const SOLICITED: u64 = wqe::flag::SOLICITED;
+
+/// Random work: any length up to `max`, often at a packet's edge.
+fn any_work(b: &mut Bench, qpn: u64, max: u64) -> Work {
+    let pmtu = b.qps[&qpn].pmtu;
+    let r = &mut b.random;
+    let how = if r.percent(50) { Write } else { Send };
+    let flags = [0, SIGNALED, SIGNALED, SOLICITED | SIGNALED][r.below(4) as usize];
+    if r.percent(25) {
+        let len = r.within(0, wqe::MAX_INLINE as u64);
+        return b.work(qpn, how, len, flags | INLINE);
+    }
+    let len = match r.below(4) {
+        0 => r.within(0, 100),
+        1 => (pmtu * r.within(1, 3)).saturating_add_signed(r.within(0, 2) as i64 - 1),
+        _ => r.within(0, max),
+    };
+    b.work(qpn, how, len.min(max), flags)
+}
+/// Posts `n` random messages in bursts, by doorbell or push; the last one is signaled.
+fn post_some(b: &mut Bench, qpn: u64, n: u64, max: u64) {
+    for k in 0..n {
+        let mut w = any_work(b, qpn, max);
+        if k == n - 1 {
+            w.wqe.flags |= SIGNALED as u8;
+        }
+        // QP 512 pushes only
+        if qpn == 512 || b.random.percent(30) {
+            b.push_work(qpn, w);
+        } else {
+            b.post(qpn, w);
+            if k == n - 1 || b.random.percent(40) {
+                b.bell(qpn);
+            }
+        }
+    }
+    if qpn != 512 {
+        b.bell(qpn);
+    }
+}
+fn simple(b: &mut Bench, qpn: u64, how: WqeOpcode, len: u64) -> u64 {
+    let w = b.work(qpn, how, len, SIGNALED);
+    b.post(qpn, w)
+}
+const QPNS: [u64; 6] = [1, 2, 77, 512, 1000, 1023];
+
+#[test]
+fn messages_of_all_sizes_arrive_once_and_complete_in_order() {
+    let mut b = Bench::new();
+    for (i, n) in QPNS.into_iter().enumerate() {
+        b.open(n, |c| {
+            c.pmtu = (1 + i as u64 % 5).into();
+            c.sq_sig_all = n == 77;
+            if n == 2 || n == 1023 {
+                c.sq_psn = 0xff_fff0.into();
+            }
+        });
+    }
+    for round in 0..3 {
+        b.pause([0, 30, 60][round]);
+        for n in QPNS {
+            post_some(&mut b, n, 40, 9000);
+        }
+        b.until(400_000, "all messages", |b| b.idle());
+    }
+    b.steps(2000);
+    b.all_good();
+    assert!(b.count(Counter::PushAccepted) > 20, "pushes were used");
+    for c in [
+        Counter::Retries,
+        Counter::DoorbellBadValue,
+        Counter::WqeBad,
+        Counter::RxDropStaleResponse,
+    ] {
+        assert_eq!(b.count(c), 0, "{c:?}");
+    }
+}
+
+#[test]
+fn lost_packets_and_lost_acks_are_made_good() {
+    let mut b = Bench::new();
+    for (i, n) in QPNS.into_iter().enumerate() {
+        b.open(n, |c| {
+            c.pmtu = (1 + i as u64 % 3).into();
+            c.timeout = 1.into();
+            c.sq_psn = (0xff_ff80 + i as u64).into();
+        });
+    }
+    b.pause(20);
+    b.fate = Box::new(|_, r| match r.below(100) {
+        0..=2 => Fate::Lose,
+        3..=5 => Fate::Mute,
+        6 => Fate::Rnr(1),
+        _ => Fate::Take,
+    });
+    for _ in 0..2 {
+        for n in QPNS {
+            post_some(&mut b, n, 40, 4000);
+        }
+        b.until(2_000_000, "all messages", |b| b.idle());
+    }
+    b.steps(5000);
+    b.all_good();
+    for c in [
+        Counter::Retries,
+        Counter::Timeouts,
+        Counter::RxNakSeq,
+        Counter::RnrWaits,
+    ] {
+        println!("{c:?} {}", b.count(c));
+        assert!(b.count(c) > 0, "{c:?}");
+    }
+}
+
+#[test]
+fn a_sequence_nak_restarts_at_its_psn_and_acknowledges_what_stands_before() {
+    let mut b = Bench::new();
+    b.keep_log = true;
+    b.open(5, |c| c.pmtu = 1.into());
+    let lost = (b.qps[&5].start_psn + 7) % PSN;
+    let mut once = true;
+    b.fate = Box::new(move |p, _| {
+        if p.psn == lost && std::mem::take(&mut once) {
+            Fate::Lose
+        } else {
+            Fate::Take
+        }
+    });
+    // 2 + 10 packets; packet 7 stands in the second message
+    simple(&mut b, 5, Write, 400);
+    simple(&mut b, 5, Write, 2560);
+    b.bell(5);
+    b.until(50_000, "both messages", |b| b.idle());
+    b.all_good();
+    let at = b
+        .log
+        .iter()
+        .position(|p| p.epoch != b.log[0].epoch)
+        .expect("a restart");
+    assert_eq!(b.log[at].psn, lost);
+    assert_eq!(b.count(Counter::Retries), 1);
+    assert_eq!(b.count(Counter::Timeouts), 0);
+}
+
+/// Cycles between the last packet before and the first after a silence of the peer.
+#[test]
+fn silence_is_answered_by_retries_after_the_timeout_and_then_by_an_error() {
+    let mut b = Bench::new();
+    b.keep_log = true;
+    b.open(9, |c| {
+        c.timeout = 2.into();
+        c.retry_cnt = 3.into();
+    });
+    b.fate = Box::new(|_, _| Fate::Lose);
+    for _ in 0..4 {
+        simple(&mut b, 9, Send, 64);
+    }
+    b.bell(9);
+    b.until(200_000, "five completions", |b| b.qps[&9].cqes.len() == 4);
+    let first = b.log[0].psn;
+    let tries: Vec<u64> = b
+        .log
+        .iter()
+        .filter(|p| p.psn == first)
+        .map(|p| p.cycle)
+        .collect();
+    assert_eq!(tries.len(), 4, "first try and three retries");
+    let end = b.qps[&9].cqes[0].cycle;
+    let timeout = syndrome::ack_timeout_ns(2).unwrap() / 4;
+    for (from, to) in tries.iter().zip(tries[1..].iter().chain([&end])) {
+        let t = to - from;
+        assert!(
+            t >= timeout && t < timeout + 2 * TICK + 200,
+            "{t} cycles, timeout {timeout}"
+        );
+    }
+    // posted after the error: flushed as well
+    simple(&mut b, 9, Send, 64);
+    simple(&mut b, 9, Send, 64);
+    b.bell(9);
+    b.until(10_000, "late completions", |b| b.qps[&9].cqes.len() == 6);
+    b.steps(20_000);
+    let mut want = vec![(0, status::RETRY_EXC_ERR)];
+    want.extend((1..6).map(|i| (i, status::WR_FLUSH_ERR)));
+    assert_eq!(b.statuses(9), want);
+    assert_eq!(b.faults, [(9, status::RETRY_EXC_ERR)]);
+    assert_eq!(
+        (b.count(Counter::Timeouts), b.count(Counter::Retries)),
+        (4, 3)
+    );
+    assert_eq!(
+        (b.count(Counter::RetryExceeded), b.count(Counter::Flushed)),
+        (1, 5)
+    );
+}
+
+#[test]
+fn without_a_timeout_silence_lasts() {
+    let mut b = Bench::new();
+    b.open(9, |c| c.timeout = 0.into());
+    b.fate = Box::new(|_, _| Fate::Lose);
+    simple(&mut b, 9, Send, 64);
+    b.bell(9);
+    b.steps(100_000);
+    assert_eq!((b.qps[&9].sent, b.qps[&9].cqes.len()), (1, 0));
+}
+
+#[test]
+fn an_rnr_wait_is_never_shorter_than_the_peer_asks_for() {
+    let mut b = Bench::new();
+    b.keep_log = true;
+    b.open(3, |c| {
+        c.pmtu = 1.into();
+        c.timeout = 1.into();
+        c.retry_cnt = 1.into();
+    });
+    for code in [1u8, 5, 10] {
+        b.log.clear();
+        let start = b.qps[&3].next_psn;
+        let mut left = 2;
+        b.fate = Box::new(move |p, _| {
+            if p.psn == (start + 2) % PSN && left > 0 {
+                left -= 1;
+                return Fate::Rnr(code);
+            }
+            Fate::Take
+        });
+        simple(&mut b, 3, Send, 1000);
+        b.bell(3);
+        let psn = (start + 2) % PSN;
+        // what a confused peer might send meanwhile changes nothing
+        let limit = 60_000 + syndrome::rnr_ns(code) / 2;
+        b.until(20_000, "the RNR NAK", |b| b.log.len() >= 4);
+        b.steps(400);
+        b.answer(10, 3, psn, 0x60);
+        b.answer(700, 3, psn, 0x60);
+        b.answer(800, 3, psn, syndrome::rnr_syndrome(2));
+        b.until(limit, "the message", |b| b.idle());
+        let tries: Vec<u64> = b
+            .log
+            .iter()
+            .filter(|p| p.psn == psn)
+            .map(|p| p.cycle)
+            .collect();
+        assert_eq!(tries.len(), 3, "two refusals");
+        let wait = syndrome::rnr_ns(code) / 4;
+        for t in tries.windows(2).map(|w| w[1] - w[0]) {
+            // and the way of the NAK
+            assert!(
+                t >= wait + b.delay.0 && t < wait + b.delay.1 + 2 * TICK + 300,
+                "{t} cycles, asked for {wait}"
+            );
+        }
+    }
+    b.all_good();
+    assert_eq!(b.count(Counter::RnrWaits), 6);
+    assert_eq!(b.count(Counter::Timeouts), 0);
+}
+
+#[test]
+fn rnr_retries_run_out() {
+    let mut b = Bench::new();
+    b.open(3, |c| c.rnr_retry = 2.into());
+    b.fate = Box::new(|_, _| Fate::Rnr(1));
+    simple(&mut b, 3, Send, 10);
+    simple(&mut b, 3, Send, 10);
+    b.bell(3);
+    b.until(100_000, "both completions", |b| b.qps[&3].cqes.len() == 2);
+    assert_eq!(
+        b.statuses(3),
+        [(0, status::RNR_RETRY_EXC_ERR), (1, status::WR_FLUSH_ERR)]
+    );
+    assert_eq!(
+        (
+            b.count(Counter::RnrWaits),
+            b.count(Counter::RnrRetryExceeded)
+        ),
+        (2, 1)
+    );
+}
+
+#[test]
+fn a_fatal_nak_fails_the_wqe_that_holds_its_psn() {
+    for (code, want) in [
+        (1u8, status::REM_INV_REQ_ERR),
+        (2, status::REM_ACCESS_ERR),
+        (3, status::REM_OP_ERR),
+    ] {
+        let mut b = Bench::new();
+        b.open(700, |c| {
+            c.pmtu = 2.into();
+            c.sq_psn = 0xff_fffc.into();
+        });
+        b.open(701, |_| ());
+        // the third message's second packet; no ACK for the ones before
+        let psn = 4;
+        b.fate = Box::new(move |p, _| match p.qpn {
+            700 if p.psn == psn => Fate::Nak(code),
+            700 => Fate::Mute,
+            _ => Fate::Take,
+        });
+        for len in [1000, 2000, 2000, 10, 3000] {
+            simple(&mut b, 700, Write, len);
+            simple(&mut b, 701, Write, len);
+        }
+        b.bell(700);
+        b.bell(701);
+        b.until(50_000, "five completions each", |b| {
+            b.qps.values().all(|q| q.cqes.len() == 5)
+        });
+        b.steps(5000);
+        let flush = status::WR_FLUSH_ERR;
+        assert_eq!(
+            b.statuses(700),
+            [(0, 0), (1, 0), (2, 0), (3, 0), (4, 0)].map(|(i, _)| (
+                i,
+                match i {
+                    0..=1 => 0,
+                    2 => want,
+                    _ => flush,
+                }
+            ))
+        );
+        assert!(
+            b.statuses(701).iter().all(|s| s.1 == 0),
+            "the other QP goes on"
+        );
+        assert_eq!(b.faults, [(700, want)]);
+    }
+}
+
+/// Changes a good WQE into a bad one, and the status it gets.
+type Spoil = (&'static str, fn(&mut Work), u64);
+
+#[test]
+fn bad_wqes_fail_in_their_turn_and_the_rest_is_flushed() {
+    let cases: [Spoil; 14] = [
+        ("opcode 0", |w| w.wqe.opcode = 0, status::LOC_QP_OP_ERR),
+        (
+            "READ is not done yet",
+            |w| w.wqe.opcode = wqe::opcode::READ as u8,
+            status::LOC_QP_OP_ERR,
+        ),
+        (
+            "unknown opcode",
+            |w| w.wqe.opcode = 200,
+            status::LOC_QP_OP_ERR,
+        ),
+        ("index", |w| w.wqe.index = 9, status::LOC_QP_OP_ERR),
+        ("queue pair", |w| w.wqe.qpn += 1024, status::LOC_QP_OP_ERR),
+        (
+            "two pieces are not done yet",
+            |w| w.wqe.num_sge = 2,
+            status::LOC_QP_OP_ERR,
+        ),
+        ("reserved", |w| w.wqe.reserved = 1, status::LOC_QP_OP_ERR),
+        (
+            "reserved flag",
+            |w| w.wqe.flags |= 0x80,
+            status::LOC_QP_OP_ERR,
+        ),
+        ("sum of lengths", |w| w.wqe.length += 1, status::LOC_LEN_ERR),
+        (
+            "longer than 2^31",
+            |w| (w.wqe.length, w.wqe.sge0_length) = (0x8000_0001, 0x8000_0001),
+            status::LOC_LEN_ERR,
+        ),
+        ("key", |w| w.wqe.sge0_lkey += 1, status::LOC_PROT_ERR),
+        (
+            "key of another domain",
+            |w| w.wqe.sge0_lkey += 1 << 8,
+            status::LOC_PROT_ERR,
+        ),
+        (
+            "before the region",
+            |w| w.wqe.sge0_va = va(6) - 1,
+            status::LOC_PROT_ERR,
+        ),
+        (
+            "beyond the region",
+            |w| w.wqe.sge0_va = va(6) + REGION - 1,
+            status::LOC_PROT_ERR,
+        ),
+    ];
+    let mut b = Bench::new();
+    b.react = true;
+    for (name, spoil, want) in cases {
+        b.open(6, |_| ());
+        b.faults.clear();
+        for k in 0..5 {
+            let mut w = b.work(6, Write, 500, SIGNALED);
+            if k == 2 {
+                spoil(&mut w);
+                w.good = false;
+            }
+            // what stands behind a bad WQE is never sent
+            if k > 2 {
+                w.good = false;
+            }
+            b.post(6, w);
+        }
+        b.bell(6);
+        b.until(20_000, name, |b| b.qps[&6].cqes.len() == 5);
+        b.steps(1000);
+        let flush = status::WR_FLUSH_ERR;
+        assert_eq!(
+            b.statuses(6),
+            [(0, 0), (1, 0), (2, want), (3, flush), (4, flush)],
+            "{name}"
+        );
+        assert_eq!(b.faults, [(6, want)], "{name}");
+        let mut cfg = b.qps[&6].cfg;
+        cfg.state = cmd::qp_state::RESET.into();
+        b.command(QpOpKind::Reset, 6, cfg);
+        b.finish_commands();
+    }
+    assert_eq!(b.count(Counter::WqeBad), 14);
+    assert_eq!(b.count(Counter::ReqErrors), 14);
+}
+
+#[test]
+fn failed_reads_of_wqe_or_payload_fail_that_wqe() {
+    let mut b = Bench::new();
+    b.open(8, |_| ());
+    b.open(9, |_| ());
+    b.open(10, |_| ());
+    b.bad_iova = Some(b.qps[&8].cfg.sq_base.to_u64() + 128);
+    b.delay = (2000, 2000);
+    for n in [8, 9, 10] {
+        for k in 0..4 {
+            let mut w = b.work(n, Write, 100, SIGNALED);
+            w.good = n != 8 || k < 2;
+            b.post(n, w);
+        }
+        b.bell(n);
+    }
+    b.until(2000, "all sent", |b| b.qps[&9].sent == 4);
+    b.payload_fault(9, 2, status::FATAL_ERR);
+    b.payload_fault(9, 3, status::GENERAL_ERR);
+    b.until(20_000, "all completions", |b| {
+        b.qps.values().all(|q| q.cqes.len() == 4)
+    });
+    let want = [
+        (0, 0),
+        (1, 0),
+        (2, status::FATAL_ERR),
+        (3, status::WR_FLUSH_ERR),
+    ];
+    assert_eq!(b.statuses(8), want);
+    assert_eq!(b.statuses(9), want);
+    assert!(b.statuses(10).iter().all(|s| s.1 == 0));
+}
+
+#[test]
+fn answers_that_fit_nothing_outstanding_are_counted_and_ignored() {
+    let mut b = Bench::new();
+    b.open(20, |c| {
+        c.pmtu = 1.into();
+        c.sq_psn = 0xff_ffff.into();
+    });
+    let ack = syndrome::ACK;
+    b.answer(1, 20, 0xff_ffff, ack); // nothing sent yet
+    b.answer(2, 21, 5, ack); // no such QP
+    b.steps(50);
+    b.fate = Box::new(|_, _| Fate::Mute);
+    simple(&mut b, 20, Write, 1024);
+    b.bell(20);
+    b.until(5000, "four packets", |b| b.qps[&20].sent == 4);
+    b.answer(1, 20, 3, ack); // never sent
+    b.answer(2, 20, 0xff_fffe, ack); // before
+    b.answer(3, 20, 0xff_fffe, 0x60);
+    b.answer(4, 20, 3, 0x60);
+    b.answer(5, 20, 3, 0x61);
+    b.answer(6, 20, 0xff_fffd, 0x21);
+    b.answer(7, 20, 0, 0x40); // reserved kind
+    b.answer(8, 20, 0, 0x80 | ack);
+    b.steps(3000);
+    assert_eq!(b.count(Counter::RxDropStaleResponse), 10);
+    assert_eq!((b.qps[&20].sent, b.qps[&20].cqes.len()), (4, 0));
+    b.answer(1, 20, 0, ack);
+    b.answer(2, 20, 0, ack); // duplicate
+    b.answer(3, 20, 2, ack);
+    b.until(1000, "the completion", |b| b.qps[&20].cqes.len() == 1);
+    b.all_good();
+    assert_eq!(b.count(Counter::RxDropStaleResponse), 11);
+    assert_eq!(b.count(Counter::RxAcks), 2);
+}
+
+#[test]
+fn impossible_doorbells_are_refused_and_pushes_fall_back_to_the_ring() {
+    let mut b = Bench::new();
+    b.open(30, |c| c.sq_log2 = 4.into());
+    b.bell_value(30, 17);
+    b.bell_value(30, 0xffff);
+    b.bell_value(31, 1); // no such QP
+    b.steps(200);
+    assert_eq!(b.count(Counter::DoorbellBadValue), 3);
+    assert_eq!(b.read_requests, 0);
+    let page = b.qps[&30].cfg.db_page.to_u64();
+    for _ in 0..5 {
+        simple(&mut b, 30, Send, 32);
+    }
+    b.push(30, 0, true, page + 1); // another page
+    b.steps(200);
+    assert_eq!(b.count(Counter::DoorbellBadPage), 1);
+    assert_eq!(b.qps[&30].sent, 0);
+    b.push(30, 0, true, page);
+    b.push(30, 1, true, page);
+    b.steps(20);
+    assert_eq!((b.count(Counter::PushAccepted), b.read_requests), (2, 0));
+    b.push(30, 2, false, page); // torn
+    b.steps(20);
+    b.push(30, 4, true, page); // overtakes number 3
+    b.push(30, 3, true, page);
+    b.until(5000, "five messages", |b| b.idle());
+    assert_eq!(b.count(Counter::PushFallback), 3);
+    for _ in 0..16 {
+        simple(&mut b, 30, Send, 32);
+    }
+    b.bell(30); // a full ring
+    b.until(5000, "a ringful", |b| b.idle());
+    b.bell_value(30, 20);
+    b.steps(300);
+    b.all_good();
+    assert_eq!(b.count(Counter::DoorbellBadValue), 4);
+}
+
+#[test]
+fn no_more_is_outstanding_than_the_window_allows() {
+    let mut b = Bench::new();
+    b.open(40, |c| c.pmtu = 1.into());
+    b.open(41, |c| c.pmtu = 1.into());
+    b.fate = Box::new(|_, _| Fate::Mute);
+    // the peer is mute: 1024 packets of one message, 128 messages of one packet
+    let w = b.work(40, Write, 256 * 3000, SIGNALED);
+    b.post(40, w);
+    for _ in 0..200 {
+        simple(&mut b, 41, Send, 8);
+    }
+    b.keep_log = true;
+    b.bell(40);
+    b.bell(41);
+    b.steps(20_000);
+    assert_eq!((b.qps[&40].sent, b.qps[&41].sent), (1024, 128));
+    assert!(
+        b.log.iter().rfind(|p| p.qpn == 40).unwrap().ack_req,
+        "the last packet of the window asks for an ACK"
+    );
+    b.fate = Box::new(|_, _| Fate::Take);
+    for n in [40, 41] {
+        let psn = (b.qps[&n].epsn + PSN - 1) % PSN;
+        b.answer(1, n, psn, syndrome::ACK);
+    }
+    b.until(50_000, "everything", |b| b.idle());
+    b.all_good();
+}
+
+#[test]
+fn sqd_stops_sending_and_reset_forgets() {
+    let mut b = Bench::new();
+    b.open(50, |c| c.pmtu = 1.into());
+    let w = b.work(50, Write, 256 * 500, SIGNALED);
+    b.post(50, w);
+    b.bell(50);
+    b.until(5000, "some packets", |b| b.qps[&50].sent > 50);
+    let mut cfg = b.qps[&50].cfg;
+    cfg.state = cmd::qp_state::SQD.into();
+    b.command(QpOpKind::Modify, 50, cfg);
+    b.finish_commands();
+    b.steps(50);
+    let sent = b.qps[&50].sent;
+    b.steps(3000);
+    assert_eq!(b.qps[&50].sent, sent, "SQD sends nothing new");
+    cfg.state = cmd::qp_state::RTS.into();
+    b.command(QpOpKind::Modify, 50, cfg);
+    b.until(20_000, "the message", |b| b.idle());
+    b.all_good();
+
+    // again and again in the middle of traffic
+    for round in 0..6 {
+        for n in [50, 51] {
+            post_some(&mut b, if n == 50 { 50 } else { 50 }, 10, 20_000);
+        }
+        b.steps(40 + 150 * round);
+        let mut cfg = b.qps[&50].cfg;
+        cfg.state = cmd::qp_state::RESET.into();
+        b.command(QpOpKind::Reset, 50, cfg);
+        b.finish_commands();
+        // acknowledgements of the old life arrive late
+        b.open(50, |c| c.pmtu = 2.into());
+    }
+    b.steps(2000);
+    let before = b.qps[&50].cqes.len();
+    assert_eq!(before, 0, "nothing of an old life completes in a new one");
+    post_some(&mut b, 50, 30, 3000);
+    b.until(50_000, "the new life's messages", |b| b.idle());
+    b.all_good();
+}
+
+#[test]
+fn an_error_from_elsewhere_flushes_what_is_posted_and_what_comes_later() {
+    let mut b = Bench::new();
+    b.open(60, |_| ());
+    b.delay = (3000, 3000);
+    for k in 0..300 {
+        let mut w = b.work(60, Write, 100, 0);
+        w.wqe.flags = (k % 2) as u8 * SIGNALED as u8;
+        b.post(60, w);
+        if k == 199 {
+            b.qps.get_mut(&60).unwrap().ring.len();
+            b.bell(60);
+            b.steps(500);
+            let mut cfg = b.qps[&60].cfg;
+            cfg.state = cmd::qp_state::ERROR.into();
+            b.command(QpOpKind::Error, 60, cfg);
+            b.finish_commands();
+            b.until(20_000, "the flush", |b| b.qps[&60].cqes.len() == 200);
+        }
+    }
+    b.bell(60);
+    b.until(20_000, "the flush of late ones", |b| {
+        b.qps[&60].cqes.len() == 300
+    });
+    b.steps(5000);
+    let want: Vec<_> = (0..300).map(|i| (i, status::WR_FLUSH_ERR)).collect();
+    assert_eq!(b.statuses(60), want);
+    assert_eq!(b.count(Counter::Flushed), 300);
+}
+
+#[test]
+fn sixty_four_queue_pairs_get_equal_shares() {
+    let mut b = Bench::new();
+    let qpns: Vec<u64> = (0..64).map(|i| 3 + 16 * i).collect();
+    for n in &qpns {
+        b.open(*n, |c| c.pmtu = 1.into());
+        for _ in 0..4 {
+            let w = b.work(*n, Write, 256 * 400, SIGNALED);
+            b.post(*n, w);
+        }
+    }
+    for n in &qpns {
+        b.bell(*n);
+    }
+    b.steps(4000);
+    let before: Vec<u64> = qpns.iter().map(|n| b.qps[n].sent).collect();
+    b.steps(12_000);
+    let shares: Vec<u64> = qpns
+        .iter()
+        .zip(before)
+        .map(|(n, s)| b.qps[n].sent - s)
+        .collect();
+    let (low, high) = (*shares.iter().min().unwrap(), *shares.iter().max().unwrap());
+    println!("packets of a QP in 12000 cycles: {low} to {high}");
+    assert!(low > 50 && high - low <= 16, "{shares:?}");
+}
+
+/// Cycles a message in the steady middle of `n` messages a QP.
+fn rate(b: &mut Bench, qpns: &[u64], n: usize, len: u64, pace: usize) -> f64 {
+    let push = pace > 0;
+    b.pace(pace);
+    b.latency = (200, 200);
+    b.delay = (300, 300);
+    b.keep_log = true;
+    b.log.clear();
+    for k in 0..n {
+        for q in qpns {
+            let flags = if len <= 32 { INLINE } else { 0 }
+                | if k % 8 == 7 || k == n - 1 {
+                    SIGNALED
+                } else {
+                    0
+                };
+            let w = b.work(*q, Write, len, flags);
+            if push {
+                b.push_work(*q, w);
+            } else {
+                b.post(*q, w);
+            }
+        }
+    }
+    if !push {
+        for q in qpns {
+            b.bell(*q);
+        }
+    }
+    b.until(400_000, "all messages", |b| b.idle());
+    b.all_good();
+    let (from, to) = (b.log.len() / 4, 3 * b.log.len() / 4);
+    (b.log[to].cycle - b.log[from].cycle) as f64 / (to - from) as f64
+}
+
+#[test]
+fn small_messages_leave_at_the_rate_of_the_budget() {
+    let sixteen: Vec<u64> = (1..17).collect();
+    // a push a `pace` cycles; the host does not wait for slots
+    for (what, qpns, len, pace, limit) in [
+        ("64 B WRITE from the ring, 16 QPs", &sixteen[..], 64, 0, 5.0),
+        ("32 B WRITE pushed, 16 QPs", &sixteen[..], 32, 3, 5.1),
+        ("32 B WRITE pushed, 1 QP", &sixteen[..1], 32, 6, 8.0),
+        ("64 B WRITE from the ring, 1 QP", &sixteen[..1], 64, 0, 16.0),
+    ] {
+        let mut b = Bench::new();
+        for q in qpns {
+            b.open(*q, |c| c.sq_log2 = 9.into());
+        }
+        let r = rate(&mut b, qpns, 200, len, pace);
+        let used = b.count(Counter::PushAccepted);
+        println!("{what}: {r:.2} cycles a message, {used} pushes used");
+        if pace > 0 {
+            assert_eq!(used, 200 * qpns.len() as u64, "{what}: no push falls back");
+        }
+        assert!(r <= limit, "{what}: {r:.2} cycles a message, limit {limit}");
+    }
+}
+
+#[test]
+fn long_messages_give_packets_faster_than_the_wire_takes_them() {
+    for (code, limit) in [(5u64, 8.0), (1, 5.0)] {
+        let mut b = Bench::new();
+        b.open(1, |c| c.pmtu = code.into());
+        b.keep_log = true;
+        b.delay = (300, 300);
+        let pmtu = b.qps[&1].pmtu;
+        for _ in 0..3 {
+            simple(&mut b, 1, Write, 400 * pmtu);
+        }
+        b.bell(1);
+        b.until(50_000, "three messages", |b| b.idle());
+        b.all_good();
+        let r = (b.log[900].cycle - b.log[300].cycle) as f64 / 600.0;
+        println!("one QP, PMTU {pmtu}: {r:.2} cycles a packet");
+        assert!(r <= limit, "{r:.2} cycles a packet");
+    }
+}
+
+#[test]
+fn indices_wrap_at_two_to_the_sixteen() {
+    let mut b = Bench::new();
+    b.open(1023, |c| c.sq_psn = 0xff_f000.into());
+    b.delay = (20, 60);
+    b.latency = (20, 60);
+    while b.qps[&1023].posted.len() < 66_000 {
+        for k in 0..200 {
+            let w = b.work(1023, Send, 8, INLINE | if k == 199 { SIGNALED } else { 0 });
+            b.post(1023, w);
+        }
+        b.bell(1023);
+        b.until(20_000, "a batch", |b| b.idle());
+    }
+    b.all_good();
+}
