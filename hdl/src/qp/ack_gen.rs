@@ -106,7 +106,7 @@ pub struct AckGen {
     clear: Clear<QP_W>,
     queue: Fifo<Bits<QP_W>, QP_W, QUEUE_COUNT_W>,
     out: Skid<AckReq>,
-    event: Reg<Event>,
+    doing: Reg<Event>,
     written: Reg<Written>,
     /// The last event was a request: it is the FIFO's turn.
     request_was: Reg<Bit>,
@@ -116,14 +116,14 @@ const QUEUE_COUNT_W: usize = QP_W + 1;
 impl Logic for AckGen {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, event, written, request_was);
+        regs!(self, clock, doing, written, request_was);
         clocks!(self, clock, slots, clear, queue, out);
         self.clear.reset.next = self.reset.val();
         self.queue.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
 
         // choose: a QP that goes away, a request, or the next QP of the FIFO
-        let e = self.event.q.val();
+        let e = self.doing.q.val();
         let open = !self.clear.busy.val();
         let op = self.op.val();
         let drops =
@@ -157,7 +157,7 @@ impl Logic for AckGen {
         } else {
             self.ack.val()
         };
-        self.event.d.next = Event {
+        self.doing.d.next = Event {
             kind: if drop_now {
                 Kind::Drop
             } else if depart_now {
@@ -224,7 +224,7 @@ impl Logic for AckGen {
         };
         self.out.o_ready.next = self.tx_ready.val();
         if self.reset.val() {
-            self.event.d.next.kind = Kind::Nothing;
+            self.doing.d.next.kind = Kind::Nothing;
             self.written.d.next.same = false;
         }
     }
