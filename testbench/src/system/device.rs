@@ -38,7 +38,13 @@ pub(super) struct Server {
 pub(super) fn proxy() -> (SimDevice, impl FnOnce(Nic, Option<LinkEnd>) -> Server) {
     let (to, asks) = channel();
     let (answers, from) = channel();
-    let server = move |nic, link| Server { asks, answers, nic, link, writes_seen: 0 };
+    let server = move |nic, link| Server {
+        asks,
+        answers,
+        nic,
+        link,
+        writes_seen: 0,
+    };
     (SimDevice(Mutex::new((to, from))), server)
 }
 
@@ -98,7 +104,9 @@ impl Server {
             let failed = answer.as_ref().err().map(ToString::to_string);
             let sent = match failed {
                 Some(what) => self.answers.send(Err(TransportError::Gone(what))),
-                None => self.answers.send(Ok(answer.as_ref().copied().unwrap_or_default())),
+                None => self
+                    .answers
+                    .send(Ok(answer.as_ref().copied().unwrap_or_default())),
             };
             answer?;
             if sent.is_err() {

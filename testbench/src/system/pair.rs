@@ -1,8 +1,8 @@
 //! Two hosts, two NICs, a wire.
 use super::device::{SimDevice, proxy};
 use super::host::SharedMemory;
-use rocenic_driver::transport::in_process::{DmaSpace, InProcess};
 use rocenic_driver::Transport;
+use rocenic_driver::transport::in_process::{DmaSpace, InProcess};
 use rocenic_sim::nic::{HostConfig, Nic, NicConfig, Pace};
 use rocenic_sim::verilate::Library;
 use rocenic_sim::wire::{Capture, CaptureError, Error as WireError, FaultCounts, LinkConfig, link};
@@ -26,7 +26,15 @@ pub struct PairConfig {
 }
 impl Default for PairConfig {
     fn default() -> Self {
-        PairConfig { seed: 1, host: HostConfig::default(), pace: Pace::None, link: LinkConfig::default(), capture: None, trace: None, memory: 1 << 30 }
+        PairConfig {
+            seed: 1,
+            host: HostConfig::default(),
+            pace: Pace::None,
+            link: LinkConfig::default(),
+            capture: None,
+            trace: None,
+            memory: 1 << 30,
+        }
     }
 }
 
@@ -75,7 +83,10 @@ struct Side<R> {
 impl Pair {
     /// Uses a model from [`rocenic_sim::nic::library`].
     pub fn new(library: &Arc<Library>, config: PairConfig) -> Pair {
-        Pair { library: library.clone(), config }
+        Pair {
+            library: library.clone(),
+            config,
+        }
     }
     /// Runs both programs to their ends. The error of the side that failed first in simulated time is given; a program
     /// that only lost its peer is not the culprit.
@@ -84,7 +95,12 @@ impl Pair {
         a: impl FnOnce(Arc<dyn Transport>) -> Result<A, HostFailure> + Send,
         b: impl FnOnce(Arc<dyn Transport>) -> Result<B, HostFailure> + Send,
     ) -> Result<PairReport<A, B>, PairError> {
-        let capture = self.config.capture.as_deref().map(Capture::create).transpose()?;
+        let capture = self
+            .config
+            .capture
+            .as_deref()
+            .map(Capture::create)
+            .transpose()?;
         let (end_a, end_b) = link(&self.config.link, capture);
         let (a, b) = std::thread::scope(|s| {
             let ta = s.spawn(move || self.side('A', self.config.trace.clone(), end_a, a));
@@ -113,15 +129,32 @@ impl Pair {
         let device = Arc::new(device);
         let transport: Arc<dyn Transport> = Arc::new(InProcess::new(device.clone(), space.clone()));
         let config = NicConfig {
-            seed: self.config.seed.wrapping_mul(2).wrapping_add(u64::from(name == 'B')),
+            seed: self
+                .config
+                .seed
+                .wrapping_mul(2)
+                .wrapping_add(u64::from(name == 'B')),
             host: self.config.host.clone(),
             pace: self.config.pace,
             trace,
         };
-        let nic = Nic::new(&self.library, &format!("nic_{}", name.to_ascii_lowercase()), Box::new(SharedMemory(space)), config);
+        let nic = Nic::new(
+            &self.library,
+            &format!("nic_{}", name.to_ascii_lowercase()),
+            Box::new(SharedMemory(space)),
+            config,
+        );
         let mut server = match nic {
             Ok(nic) => server(nic, Some(end)),
-            Err(e) => return Side { result: Err(PairError::Nic { side: name, error: e.into() }), report: NicReport::default() },
+            Err(e) => {
+                return Side {
+                    result: Err(PairError::Nic {
+                        side: name,
+                        error: e.into(),
+                    }),
+                    report: NicReport::default(),
+                };
+            }
         };
         std::thread::scope(|s| {
             let host = s.spawn(move || {
@@ -144,7 +177,13 @@ impl Pair {
             }
             let (beats_read, beats_written, beats_sent) = server.nic.beats();
             let wire = server.link.as_ref().map(|l| l.counts()).unwrap_or_default();
-            let report = NicReport { cycles: server.nic.cycle(), beats_read, beats_written, beats_sent, wire };
+            let report = NicReport {
+                cycles: server.nic.cycle(),
+                beats_read,
+                beats_written,
+                beats_sent,
+                wire,
+            };
             if let Some(l) = server.link.take()
                 && let Err(error) = l.close()
                 && result.is_ok()
@@ -163,5 +202,11 @@ impl Drop for QuitAtEnd {
     }
 }
 fn lost_peer(e: &PairError) -> bool {
-    matches!(e, PairError::Nic { error: WireError::PeerGone { .. }, .. })
+    matches!(
+        e,
+        PairError::Nic {
+            error: WireError::PeerGone { .. },
+            ..
+        }
+    )
 }

@@ -5,6 +5,7 @@ mod axi_write;
 mod beats;
 mod dma;
 mod fifo;
+mod from_axis;
 mod icrc_insert;
 mod payload_read;
 mod payload_write;

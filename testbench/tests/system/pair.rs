@@ -2,7 +2,11 @@
 use rocenic_driver::*;
 use rocenic_testbench::system::{Pair, PairConfig};
 
-const A: Port = Port { mac: [2, 0, 0, 0, 0, 1], ipv4: std::net::Ipv4Addr::new(10, 0, 0, 1), pmtu: Pmtu::Mtu4096 };
+const A: Port = Port {
+    mac: [2, 0, 0, 0, 0, 1],
+    ipv4: std::net::Ipv4Addr::new(10, 0, 0, 1),
+    pmtu: Pmtu::Mtu4096,
+};
 
 #[test]
 fn a_driver_opens_the_device() {
