@@ -94,7 +94,7 @@ impl Logic for CellList {
         let taken: Bits<CELL_COUNT_W> = if take { 1.into() } else { 0.into() };
         self.state.d.next = CellListState {
             built: if ready { s.built } else { s.built + 1 },
-            front: front,
+            front,
             back: if free { f.tail } else { s.back },
             count: s.count + s.coming - taken,
             coming: if free { f.count } else { 0.into() },

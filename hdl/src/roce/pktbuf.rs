@@ -127,15 +127,15 @@ impl Logic for Pktbuf {
         if self.rx_valid.val() {
             self.frame.d.next = FrameIn {
                 open: !beat.last,
-                lost: lost,
-                chain: chain,
+                lost,
+                chain,
                 beat: if beat.last { 0.into() } else { f.beat + 1 },
             };
         }
         self.pending.i_valid.next = self.rx_valid.val() && beat.last;
         self.pending.i_data.next = FrameEnd {
-            lost: lost,
-            chain: chain,
+            lost,
+            chain,
         };
 
         // verdict
@@ -155,8 +155,8 @@ impl Logic for Pktbuf {
         self.chains.waddr.next = e.chain.head;
         self.chains.wdata.next = e.chain;
         self.report.d.next = FrameReport {
-            good: good,
-            bad: bad,
+            good,
+            bad,
             // in the order of checks only the MAC's error stands before
             reason: if e.lost && (v.good || v.reason != MAC_ERROR) {
                 OVERFLOW.into()

@@ -139,7 +139,7 @@ impl Logic for PktbufRead {
                 empty: c.empty,
                 last: end,
                 bytes: if end { c.bytes } else { 64.into() },
-                addr: addr,
+                addr,
                 chain: self.chain.val(),
             };
         }

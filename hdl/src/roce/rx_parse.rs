@@ -137,7 +137,7 @@ fn cut(w: Bits<WINDOW_BITS>, port: PortCfg, valid: Bit) -> Cut {
         && w.get_bits::<{ udp::DPORT.width }>(place(udp::DPORT, L4)) == udp::ROCE_PORT;
     let nobody = h.sip == 0 || !h.sip == 0 || h.sip.get_bits::<4>(28) == MULTICAST;
     Cut {
-        valid: valid,
+        valid,
         failed: Failed {
             disabled: !port.enable,
             ethertype: w.get_bits::<{ eth::ETHERTYPE.width }>(place(eth::ETHERTYPE, 0))
@@ -183,7 +183,7 @@ fn look(c: Cut) -> Looked {
         },
         hdr: c.hdr,
         ext: c.ext,
-        op: op,
+        op,
         ip_len: c.ip_len,
         rest: bit_cast::<17, 16>(c.ip_len) - AROUND_BTH,
         sum: bit_cast::<20, 17>(c.sum0)
@@ -272,7 +272,7 @@ fn conclude(j: Judged, e: Ending) -> RxVerdict {
     let early = e.err || j.disabled || runt || j.outer || length;
     RxVerdict {
         good: !early && !j.inner,
-        early: early,
+        early,
         reason: if e.err {
             number(Counter::RxDropMacError).into()
         } else if j.disabled {
