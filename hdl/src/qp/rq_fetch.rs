@@ -402,11 +402,12 @@ impl Logic for RqFetch {
         self.ends.i_valid.next = arrived.valid && arrived.last;
         self.ends.i_data.next = t.qpn;
         for i in 0..TAGS {
+            let own = self.tags[i].q.val();
             if arrived.valid && arrived.tag == i as u64 {
                 self.tags[i].d.next = Tag {
-                    busy: t.busy && !arrived.last,
-                    qpn: t.qpn,
-                    idx: t.idx + 1,
+                    busy: own.busy && !arrived.last,
+                    qpn: own.qpn,
+                    idx: own.idx + 1,
                 };
             }
             if issued && fetch.tag == i as u64 {
