@@ -19,6 +19,9 @@ pub enum Dir {
     KidOut,
 }
 
+/// `raw` of a name that the block does not know.
+pub const TEMPORARY: &str = "(temporary)";
+
 pub struct Sym {
     pub raw: String,
     pub name: String,
@@ -130,6 +133,10 @@ pub fn bare(t: &str) -> &str {
         }
     }
     x
+}
+/// Part of `a.b.c`.
+fn is_path(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '.'
 }
 fn is_cmp(o: &Op) -> bool {
     matches!(o, Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge)
@@ -378,7 +385,7 @@ impl Lower<'_> {
             kind: TypeKind::Bits(a.w),
         };
         self.syms.push(Sym {
-            raw: "(temporary)".into(),
+            raw: TEMPORARY.into(),
             name: format!("tmp__{n}"),
             dir: Dir::Local,
             w: a.w,
@@ -501,7 +508,13 @@ impl Lower<'_> {
                     Un::Any => ("|", 1),
                     Un::Xor => ("^", 1),
                 };
-                let t = format!("({op}{})", a.t);
+                // iverilog 11 aborts on an operator before a field of a field, not before a concatenation
+                let nested = a.t.matches('.').count() > 1 && a.t.chars().all(is_path);
+                let t = if nested {
+                    format!("({op}{{{}}})", a.t)
+                } else {
+                    format!("({op}{})", a.t)
+                };
                 Ok(Ex { t, w, desc: None })
             }
             E::Binary(l, o, r) => self.binary(e, l, o, r, want),

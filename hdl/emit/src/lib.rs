@@ -1,5 +1,6 @@
 //! SystemVerilog back end for RustHDL blocks; see README.md.
 mod collect;
+mod copies;
 mod expr;
 mod module;
 mod names;

@@ -1,5 +1,6 @@
 //! Pass 3: one scope to one module text, registers inlined, equal texts folded.
 use crate::collect::{AtomInfo, Scope};
+use crate::copies::{drop_unread, forward};
 use crate::expr::*;
 use crate::names::*;
 use crate::prim::{Prim, primitive};
@@ -10,7 +11,7 @@ use crate::{Error, Options};
 use num_bigint::BigInt;
 use rust_hdl_core::ast::Verilog;
 use rust_hdl_core::prelude::*;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub struct Build<'a> {
     pub opt: &'a Options,
@@ -411,6 +412,9 @@ impl Build<'_> {
         if faults.is_empty() {
             faults = definite(&lo, &body);
         }
+        drop_lines(&mut body);
+        forward(&lo, &mut body);
+        drop_unread(&lo, &mut body);
         drop_dead(&lo, &mut body);
         let mut groups = if faults.is_empty() {
             split(&lo, body, &mut faults)
@@ -431,9 +435,10 @@ impl Build<'_> {
             .iter()
             .map(|(k, v)| (*k, syms[*v].name.clone()))
             .collect();
-        let mut read = std::collections::BTreeSet::new();
+        let (mut read, mut used) = (BTreeSet::new(), BTreeSet::new());
         groups.iter().flatten().for_each(|s| {
             visit(s, &mut |r, w| {
+                used.insert(r.sym);
                 if !w {
                     read.insert(r.sym);
                 }
@@ -530,7 +535,8 @@ impl Build<'_> {
         }
         let mut out = consts;
         for (i, x) in syms.iter().enumerate() {
-            if matches!(x.dir, Dir::In | Dir::Out | Dir::Const) || wired.contains_key(&i) {
+            let port = matches!(x.dir, Dir::In | Dir::Out | Dir::Const);
+            if port || wired.contains_key(&i) || x.dir == Dir::Local && !used.contains(&i) {
                 continue;
             }
             let t = if x.typed {

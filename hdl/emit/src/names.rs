@@ -18,12 +18,18 @@ unique0 unsigned until until_with untyped use uwire var vectored virtual void wa
 wildcard wire with within wor xnor xor \
 char short long double float auto delete friend goto namespace operator private public register switch template throw try using volatile ";
 
+/// What Verilator warns about besides: words of C++ and of its library.
+const CPP: &str = " alignas alignof and_eq asm atomic bitand bitor bool catch char16_t char32_t class co_await co_return co_yield compl \
+concept consteval constexpr constinit const_cast decltype deque dynamic_cast explicit export false inline int8_t list map mutable \
+noexcept nullptr pair queue reinterpret_cast requires set signal sizeof static_assert static_cast thread_local true typeid typename \
+unordered_map vector wchar_t ";
+
 fn is_keyword(s: &str) -> bool {
     KEYWORDS.contains(&format!(" {s} "))
 }
 /// A name that is free to differ from its Rust form: reserved words get a `_`. Ports are not free.
 pub fn safe(s: &str) -> String {
-    if is_keyword(s) {
+    if is_keyword(s) || CPP.contains(&format!(" {s} ")) {
         format!("{s}_")
     } else {
         s.to_owned()

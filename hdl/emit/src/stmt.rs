@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub enum St {
     Comment(String),
+    /// Source position of what follows; only for messages.
+    Line(String),
     Assign {
         t: Ref,
         lhs: String,
@@ -101,7 +103,10 @@ impl<'a, 'b> Body<'a, 'b> {
     }
     fn statement(&mut self, s: &VerilogStatement, out: &mut Vec<St>) {
         match s {
-            VerilogStatement::Comment(c) if c.starts_with(rtl::POS) => self.at = c[1..].to_owned(),
+            VerilogStatement::Comment(c) if c.starts_with(rtl::POS) => {
+                self.at = c[1..].to_owned();
+                out.push(St::Line(self.at.clone()));
+            }
             VerilogStatement::Comment(c) => out.push(St::Comment(
                 c.lines().map(str::trim).collect::<Vec<_>>().join(" "),
             )),
@@ -314,56 +319,91 @@ fn own(s: &Sym) -> bool {
 
 /// Every Local and Out is written on all paths before it is read, and every driven signal by the end.
 pub fn definite(lo: &Lower, body: &[St]) -> Vec<Fault> {
-    fn reads(lo: &Lower, rs: &[Ref], set: &Bits, at: &str, f: &mut Vec<Fault>) {
-        for r in rs.iter().filter(|r| own(&lo.syms[r.sym])) {
+    let mut d = Definite {
+        lo,
+        faults: vec![],
+        line: String::new(),
+        written: BTreeMap::new(),
+    };
+    let mut set = Bits::new();
+    d.walk(body, &mut set);
+    for (i, s) in lo.syms.iter().enumerate() {
+        if !(own(s) || s.dir == Dir::KidIn && !is_clock(&s.desc)) {
+            continue;
+        }
+        let what = match d.written.get(&i) {
+            None => "is never driven".into(),
+            Some(_) if set.get(&i).is_some_and(|x| *x == mask(0, s.w)) => continue,
+            Some(at) => format!(
+                "is not written on all paths (a latch); give it a default first{}",
+                place(at)
+            ),
+        };
+        d.fault(i, "update", what);
+    }
+    d.faults
+}
+/// ` (at FILE:LINE)`, or nothing when the block does not tell.
+fn place(line: &str) -> String {
+    if line.is_empty() {
+        String::new()
+    } else {
+        format!(" (at {line})")
+    }
+}
+struct Definite<'a, 'b> {
+    lo: &'b Lower<'a>,
+    faults: Vec<Fault>,
+    line: String,
+    /// Where a symbol is written last.
+    written: BTreeMap<usize, String>,
+}
+impl Definite<'_, '_> {
+    fn fault(&mut self, sym: usize, expr: &str, what: String) {
+        let expr = expr.into();
+        self.faults
+            .push((self.lo.syms[sym].raw.clone(), Bad { expr, what }));
+    }
+    fn reads(&mut self, rs: &[Ref], set: &Bits, expr: &str) {
+        for r in rs.iter().filter(|r| own(&self.lo.syms[r.sym])) {
             let m = mask(r.lo, r.w);
             if set.get(&r.sym).is_none_or(|s| s & &m != m) {
-                f.push((
-                    lo.syms[r.sym].raw.clone(),
-                    Bad {
-                        expr: at.into(),
-                        what: "is read here before it is written on all paths".into(),
-                    },
-                ));
+                let at = place(&self.line);
+                let what = format!("is read here before it is written on all paths{at}");
+                self.fault(r.sym, expr, what);
             }
         }
     }
-    fn walk(lo: &Lower, b: &[St], set: &mut Bits, f: &mut Vec<Fault>) {
-        for s in b {
+    fn walk(&mut self, body: &[St], set: &mut Bits) {
+        for s in body {
             match s {
                 St::Comment(_) => {}
-                St::Assign {
-                    t, rhs, reads: rs, ..
-                } => {
-                    reads(lo, rs, set, rhs, f);
+                St::Line(at) => self.line.clone_from(at),
+                St::Assign { t, rhs, reads, .. } => {
+                    self.reads(reads, set, rhs);
                     *set.entry(t.sym).or_default() |= mask(t.lo, t.w);
+                    self.written.insert(t.sym, self.line.clone());
                 }
                 St::If {
                     test,
-                    reads: rs,
+                    reads,
                     then,
                     other,
                 } => {
-                    reads(lo, rs, set, test, f);
+                    self.reads(reads, set, test);
                     let mut o = set.clone();
-                    walk(lo, then, set, f);
-                    walk(lo, other, &mut o, f);
+                    self.walk(then, set);
+                    self.walk(other, &mut o);
                     *set = meet(set, &o);
                 }
-                St::Case {
-                    sel,
-                    reads: rs,
-                    arms,
-                } => {
-                    reads(lo, rs, set, sel, f);
-                    let ends: Vec<Bits> = arms
-                        .iter()
-                        .map(|a| {
-                            let mut s = set.clone();
-                            walk(lo, &a.1, &mut s, f);
-                            s
-                        })
-                        .collect();
+                St::Case { sel, reads, arms } => {
+                    self.reads(reads, set, sel);
+                    let mut ends = vec![];
+                    for (_, b) in arms {
+                        let mut end = set.clone();
+                        self.walk(b, &mut end);
+                        ends.push(end);
+                    }
                     if let Some(m) = ends.into_iter().reduce(|a, b| meet(&a, &b)) {
                         *set = m;
                     }
@@ -371,43 +411,25 @@ pub fn definite(lo: &Lower, body: &[St]) -> Vec<Fault> {
             }
         }
     }
-    let (mut set, mut f) = (Bits::new(), vec![]);
-    walk(lo, body, &mut set, &mut f);
-    let mut written = BTreeSet::new();
-    body.iter().for_each(|s| {
-        visit(s, &mut |r, w| {
-            if w {
-                written.insert(r.sym);
+}
+/// Positions have done their work when the messages are written.
+pub fn drop_lines(body: &mut Vec<St>) {
+    body.retain_mut(|s| {
+        match s {
+            St::If { then, other, .. } => {
+                drop_lines(then);
+                drop_lines(other);
             }
-        })
+            St::Case { arms, .. } => arms.iter_mut().for_each(|a| drop_lines(&mut a.1)),
+            _ => {}
+        }
+        !matches!(s, St::Line(_))
     });
-    for (i, s) in lo
-        .syms
-        .iter()
-        .enumerate()
-        .filter(|(_, s)| own(s) || s.dir == Dir::KidIn && !is_clock(&s.desc))
-    {
-        let what = if !written.contains(&i) {
-            "is never driven"
-        } else if set.get(&i).is_none_or(|x| *x != mask(0, s.w)) {
-            "is not written on all paths (a latch)"
-        } else {
-            continue;
-        };
-        f.push((
-            s.raw.clone(),
-            Bad {
-                expr: "update".into(),
-                what: what.into(),
-            },
-        ));
-    }
-    f
 }
 /// All references below a statement, with `true` for writes.
 pub fn visit(s: &St, f: &mut dyn FnMut(&Ref, bool)) {
     match s {
-        St::Comment(_) => {}
+        St::Comment(_) | St::Line(_) => {}
         St::Assign { t, reads, .. } => {
             reads.iter().for_each(|r| f(r, false));
             f(t, true)
@@ -522,7 +544,7 @@ pub fn is_wiring(g: &[St]) -> bool {
     let (mut set, mut ok) = (Bits::new(), true);
     for s in g {
         match s {
-            St::Comment(_) => {}
+            St::Comment(_) | St::Line(_) => {}
             St::Assign { t, .. } => {
                 let (m, x) = (mask(t.lo, t.w), set.entry(t.sym).or_default());
                 ok &= &*x & &m == BigUint::default();
@@ -540,6 +562,7 @@ pub fn print(b: &[St], ind: usize, out: &mut String) {
     let p = "    ".repeat(ind);
     for s in b {
         match s {
+            St::Line(_) => {}
             St::Comment(c) => *out += &format!("{p}// {c}\n"),
             St::Assign { lhs, rhs, .. } => *out += &format!("{p}{lhs} = {rhs};\n"),
             St::If {
