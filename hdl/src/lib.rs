@@ -8,7 +8,6 @@
 //! | `roce/` | parser, ICRC, packet buffer, frame builder |
 //! | `host/` | AXI, DMA engines, registers, commands, key table, CQs, EQs |
 //! | `qp/` | requester and responder |
-mod blocks;
 pub mod cfg;
 pub mod host;
 pub(crate) mod layout;
@@ -18,5 +17,3 @@ pub mod roce;
 pub mod stream;
 pub mod top;
 pub mod types;
-
-pub use blocks::blocks;

@@ -1,6 +1,8 @@
 //! `cargo xtask rtl`: the SystemVerilog of the NIC, one module a file, and the file list `rocenic.f`.
 use crate::workspace::root;
 use anyhow::{Context, anyhow};
+use rocenic_hdl::top::roce_nic;
+use rust_hdl_core::prelude::Block;
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -10,16 +12,16 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
-/// Prints all blocks into one design. Blocks are deep on the stack while they are made.
+/// Prints `roce_nic` and all below it. Blocks are deep on the stack while they are made.
 pub fn print(package: Option<&str>) -> anyhow::Result<emit::Design> {
     let options = emit::Options {
         package: package.map(str::to_owned),
-        // a block checked alone is the same module as inside its parent
-        flat_top: false,
         ..emit::Options::default()
     };
     let work = move || {
-        emit::emit_all(&rocenic_hdl::blocks(), &options).map_err(|errors| {
+        let mut top = Box::<roce_nic>::default();
+        top.connect_all();
+        emit::emit(&*top, &options).map_err(|errors| {
             let all: Vec<String> = errors.iter().map(|e| e.to_string()).collect();
             anyhow!("the printer refuses:\n{}", all.join("\n"))
         })

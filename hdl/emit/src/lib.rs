@@ -86,9 +86,7 @@ pub struct Port {
 }
 
 pub struct Design {
-    /// Modules of the printed blocks, in the order given.
-    pub tops: Vec<String>,
-    /// Ports of the last top in declaration order.
+    /// Ports of the top in declaration order.
     pub ports: Vec<Port>,
     /// File name and text of the typedefs.
     pub types: Option<(String, String)>,
@@ -125,27 +123,13 @@ impl Design {
     }
 }
 
-/// Prints one block. The caller must have run `connect_all` on it.
+/// Prints a block and all below it. The caller must have run `connect_all` on it.
 ///
 /// # Errors
 /// Everything the printer refuses, each with block, signal and source line.
 pub fn emit<B: Block>(top: &B, opt: &Options) -> Result<Design, Vec<Error>> {
     let mut s = collect::collect(top);
     s.ty.get_or_insert_with(|| std::any::type_name::<B>().to_owned());
-    print(&[s], opt)
-}
-
-/// Prints several blocks into one design, modules they share once. A block that is also a child of another is
-/// the same module only if `flat_top` is false. `connect_all` must have run on each.
-///
-/// # Errors
-/// As [`emit`].
-pub fn emit_all(tops: &[Box<dyn Block>], opt: &Options) -> Result<Design, Vec<Error>> {
-    let scopes: Vec<_> = tops.iter().map(|t| collect::collect(&**t)).collect();
-    print(&scopes, opt)
-}
-
-fn print(tops: &[collect::Scope], opt: &Options) -> Result<Design, Vec<Error>> {
     let mut b = module::Build {
         opt,
         types: types::Types::new(opt.package.as_deref()),
@@ -155,7 +139,7 @@ fn print(tops: &[collect::Scope], opt: &Options) -> Result<Design, Vec<Error>> {
         folded: Default::default(),
         scopes: 0,
     };
-    let names = tops.iter().map(|s| b.module(s, true)).collect();
+    b.module(&s, true);
     let err = |what: &String| Error {
         block: "types".into(),
         signal: String::new(),
@@ -170,8 +154,7 @@ fn print(tops: &[collect::Scope], opt: &Options) -> Result<Design, Vec<Error>> {
         .types
         .text()
         .map(|t| (opt.package.clone().unwrap_or("types".into()), t));
-    let last = tops.last().map_or(&[][..], |s| &s.atoms);
-    let ports = last.iter().filter_map(|a| {
+    let ports = s.atoms.iter().filter_map(|a| {
         let input = match a.kind {
             AtomKind::InputParameter => true,
             AtomKind::OutputParameter => false,
@@ -185,7 +168,6 @@ fn print(tops: &[collect::Scope], opt: &Options) -> Result<Design, Vec<Error>> {
     });
     Ok(Design {
         ports: ports.collect(),
-        tops: names,
         types,
         modules: b.modules,
         externs: b.externs,
