@@ -96,21 +96,21 @@ pub struct Control {
     cmd: Cmd,
     doorbells: Doorbells,
     counters: Counters,
-    time: Reg<Bits<64>>,
+    clocks: Reg<Bits<64>>,
     lost_event: Reg<Bit>,
 }
 impl Logic for Control {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, time, lost_event);
+        regs!(self, clock, clocks, lost_event);
         clocks!(self, clock, regs, cmd, doorbells, counters);
         self.regs.reset.next = self.reset.val();
         self.cmd.reset.next = self.reset.val();
         self.doorbells.reset.next = self.reset.val();
         self.counters.reset.next = self.reset.val();
-        let time = self.time.q.val();
-        self.time.d.next = time + 1;
-        self.cycles.next = time.get_bits::<32>(0);
+        let clocks = self.clocks.q.val();
+        self.clocks.d.next = clocks + 1;
+        self.cycles.next = clocks.get_bits::<32>(0);
         self.lost_event.d.next = self.lost_event.q.val() || self.eq_overflow.val();
 
         self.regs.aw_valid.next = self.aw_valid.val();
@@ -131,7 +131,7 @@ impl Logic for Control {
         self.regs.caps.next = bits::<32>(CAPS);
         self.regs.port.next = self.cmd.port.val();
         self.regs.pmtu.next = self.cmd.port_pmtu.val();
-        self.regs.cycles.next = time;
+        self.regs.cycles.next = clocks;
         self.regs.status.next = DeviceStatus {
             ready: flag(self.cmd.is_ready.val()),
             flr: flag(self.flr.val()),
@@ -210,7 +210,7 @@ impl Logic for Control {
         );
         self.counters.pulses.next = pulses;
         if self.reset.val() {
-            self.time.d.next = 0.into();
+            self.clocks.d.next = 0.into();
             self.lost_event.d.next = false;
         }
     }

@@ -116,7 +116,7 @@ pub struct PayloadWrite {
     report: Reg<DoneReg>,
     /// Beat on its way out: its line in the page, when it is not the first of a run.
     line: Reg<Bits<PAGE_BEAT_W>>,
-    inside: Reg<Bit>,
+    in_burst: Reg<Bit>,
     /// Tags: next to give, next to retire.
     tail: Reg<Bits<TAG_P>>,
     head: Reg<Bits<TAG_P>>,
@@ -134,7 +134,7 @@ impl Logic for PayloadWrite {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, held, ask, addr, data, report, line, inside, tail, head, answered, bad,
+            self, clock, held, ask, addr, data, report, line, in_burst, tail, head, answered, bad,
             more, carry, draining, older
         );
         clocks!(self, clock, realign, runs, lines);
@@ -229,21 +229,21 @@ impl Logic for PayloadWrite {
         let data = self.data.q.val();
         let w_free = !data.valid || self.w_ready.val();
         let o = self.realign.o.val();
-        let inside = self.inside.q.val();
-        let at = if inside {
+        let in_burst = self.in_burst.q.val();
+        let at = if in_burst {
             self.line.q.val()
         } else {
             self.lines.o_data.val()
         };
-        let put = self.realign.o_valid.val() && w_free && (inside || self.lines.o_valid.val());
+        let put = self.realign.o_valid.val() && w_free && (in_burst || self.lines.o_valid.val());
         self.realign.cmd_valid.next = self.runs.o_valid.val();
         self.realign.cmd.next = self.runs.o_data.val();
         self.runs.o_ready.next = self.realign.cmd_ready.val();
         self.realign.i_valid.next = self.d_valid.val();
         self.realign.i.next = self.d.val();
         self.d_ready.next = self.realign.i_ready.val();
-        self.realign.o_ready.next = w_free && (inside || self.lines.o_valid.val());
-        self.lines.o_ready.next = put && !inside;
+        self.realign.o_ready.next = w_free && (in_burst || self.lines.o_valid.val());
+        self.lines.o_ready.next = put && !in_burst;
         if data.valid && self.w_ready.val() {
             self.data.d.next.valid = false;
         }
@@ -257,7 +257,7 @@ impl Logic for PayloadWrite {
                 },
             };
             self.line.d.next = at + 1;
-            self.inside.d.next = !o.last;
+            self.in_burst.d.next = !o.last;
         }
 
         // tags: given, answered, retired
@@ -335,7 +335,7 @@ impl Logic for PayloadWrite {
             self.addr.d.next.valid = false;
             self.data.d.next.valid = false;
             self.report.d.next.valid = false;
-            self.inside.d.next = false;
+            self.in_burst.d.next = false;
             self.tail.d.next = 0.into();
             self.head.d.next = 0.into();
             self.answered.d.next = none;

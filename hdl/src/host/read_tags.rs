@@ -55,7 +55,7 @@ pub struct ReadTags {
     base: Sdpram<Bits<ROB_W>, RTAG_W>,
     follow: Sdpram<Bits<ROB_W>, RTAG_W>,
     landing: Reg<Landing>,
-    before: Reg<Before>,
+    earlier: Reg<Before>,
     /// One bit a tag: a beat came, all came, one was bad, colour.
     started: Reg<Bits<TAGS>>,
     done: Reg<Bits<TAGS>>,
@@ -71,7 +71,7 @@ impl Logic for ReadTags {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, landing, before, started, done, bad, colours, colour, out0, out1, draining
+            self, clock, landing, earlier, started, done, bad, colours, colour, out0, out1, draining
         );
         clocks!(self, clock, base, follow);
         let one: Bits<TAGS> = 1.into();
@@ -97,9 +97,9 @@ impl Logic for ReadTags {
         // second stage: the beat's place; the beat just before may have moved it
         let beat = self.landing.q.val().beat;
         let valid = self.landing.q.val().valid;
-        let before = self.before.q.val();
-        let at = if before.valid && before.tag == beat.tag {
-            before.behind
+        let earlier = self.earlier.q.val();
+        let at = if earlier.valid && earlier.tag == beat.tag {
+            earlier.behind
         } else if self.started.q.val().get_bit(beat.tag.index()) {
             self.follow.rdata.val()
         } else {
@@ -111,7 +111,7 @@ impl Logic for ReadTags {
         self.follow.we.next = valid;
         self.follow.waddr.next = beat.tag;
         self.follow.wdata.next = at + 1;
-        self.before.d.next = Before {
+        self.earlier.d.next = Before {
             valid: valid && !beat.last,
             tag: beat.tag,
             behind: at + 1,
@@ -166,7 +166,7 @@ impl Logic for ReadTags {
             self.drain_req.val() && draining && if colour { n0 == 0 } else { n1 == 0 };
         if self.reset.val() {
             self.landing.d.next.valid = false;
-            self.before.d.next.valid = false;
+            self.earlier.d.next.valid = false;
             self.started.d.next = none;
             self.done.d.next = none;
             self.bad.d.next = none;

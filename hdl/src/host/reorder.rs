@@ -49,38 +49,38 @@ pub struct Reorder {
     pub empty: Signal<Out, Bit>,
     ram: Sdpram<Bits<512>, ROB_W>,
     work: Reg<Work>,
-    wait: Reg<Work>,
+    waiting: Reg<Work>,
 }
 impl Logic for Reorder {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, work, wait);
+        regs!(self, clock, work, waiting);
         clocks!(self, clock, ram);
         self.ram.we.next = self.put_valid.val();
         self.ram.waddr.next = self.put_at.val();
         self.ram.wdata.next = self.put_data.val();
         let work = self.work.q.val();
-        let wait = self.wait.q.val();
+        let waiting = self.waiting.q.val();
         let last = work.job.beats == 1;
         let sent = work.valid && self.p_ready.val();
         let free = !work.valid || (sent && last);
-        self.job_ready.next = !wait.valid;
+        self.job_ready.next = !waiting.valid;
         let given = Work {
-            valid: self.job_valid.val() && !wait.valid,
+            valid: self.job_valid.val() && !waiting.valid,
             job: self.job.val(),
         };
         // the RAM is read one cycle ahead, at the place of the next cycle's beat
         let mut then = work;
         if free {
-            then = if wait.valid { wait } else { given };
-            self.wait.d.next.valid = false;
+            then = if waiting.valid { waiting } else { given };
+            self.waiting.d.next.valid = false;
         } else {
             if sent {
                 then.job.base = work.job.base + 1;
                 then.job.beats = work.job.beats - 1;
             }
             if given.valid {
-                self.wait.d.next = given;
+                self.waiting.d.next = given;
             }
         }
         self.work.d.next = then;
@@ -97,10 +97,10 @@ impl Logic for Reorder {
             err: false,
         };
         self.freed.next = sent && !work.job.inline;
-        self.empty.next = !work.valid && !wait.valid;
+        self.empty.next = !work.valid && !waiting.valid;
         if self.reset.val() {
             self.work.d.next.valid = false;
-            self.wait.d.next.valid = false;
+            self.waiting.d.next.valid = false;
         }
     }
 }

@@ -215,6 +215,10 @@ impl Nic {
     pub fn beats(&self) -> (u64, u64, u64) {
         (self.pcie.read_beats, self.pcie.write_beats, self.mac.tx_beats)
     }
+    /// Writes of the device that are in memory.
+    pub fn writes_done(&self) -> u64 {
+        self.pcie.writes_done
+    }
     /// For latency measurements: cycle in which the last pushed WQE was taken.
     pub fn last_push(&self) -> Option<u64> {
         self.mmio.last_push

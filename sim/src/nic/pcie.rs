@@ -69,6 +69,8 @@ pub(super) struct Pcie {
     b_up: bool,
     pub read_beats: u64,
     pub write_beats: u64,
+    /// Writes that have changed memory and are answered.
+    pub writes_done: u64,
 }
 impl Pcie {
     pub fn new(config: HostConfig, memory: Box<dyn Memory>, seed: u64) -> Pcie {
@@ -83,6 +85,7 @@ impl Pcie {
             b_up: false,
             read_beats: 0,
             write_beats: 0,
+            writes_done: 0,
         }
     }
     pub fn config(&self) -> &HostConfig {
@@ -183,6 +186,7 @@ impl Pcie {
             for (k, (data, strobe)) in w.data.iter().enumerate() {
                 ok &= *strobe == 0 || self.memory.write(w.at + k as u64 * BEAT, &bytes(data), *strobe);
             }
+            self.writes_done += 1;
             p.bid.set(w.id);
             let vanish = self.config.blocked_write == BlockedWrite::Vanish;
             p.bresp.set(if ok || vanish { OKAY } else { DECERR });

@@ -59,6 +59,8 @@ pub struct LinkEnd {
     from: Receiver<Window>,
     capture: Option<Capture>,
     finished: bool,
+    /// The peer has been told that this end is finished.
+    told: bool,
     peer_finished: bool,
 }
 
@@ -73,6 +75,7 @@ pub fn link(config: &LinkConfig, capture: Option<Capture>) -> (LinkEnd, LinkEnd)
         from,
         capture,
         finished: false,
+        told: false,
         peer_finished: false,
     };
     (end(to_b, from_b, 0, capture), end(to_a, from_a, 1, None))
@@ -98,6 +101,7 @@ impl LinkEnd {
         let gone = || Error::PeerGone { cycle };
         let mine = self.capture.is_some().then(|| frames.clone());
         self.to.send(Window { frames, finished: self.finished }).map_err(|_| gone())?;
+        self.told = self.finished;
         let theirs = self.from.recv().map_err(|_| gone())?;
         self.peer_finished = theirs.finished;
         if let (Some(c), Some(mine)) = (&mut self.capture, mine) {
@@ -117,7 +121,7 @@ impl LinkEnd {
         self.finished = true;
     }
     pub fn both_finished(&self) -> bool {
-        self.finished && self.peer_finished
+        self.told && self.peer_finished
     }
     /// What happened to the frames this end sent.
     pub fn counts(&self) -> FaultCounts {

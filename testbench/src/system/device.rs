@@ -19,8 +19,6 @@ type Answer = Result<u64, TransportError>;
 
 /// Cycles of the least wait: what a processor needs to look at a completion queue once.
 const POLL_CYCLES: u64 = 8;
-/// With nothing under way and no interrupt, a wait looks at memory again after this many cycles.
-const LOOK_CYCLES: u64 = 64;
 
 /// Proxy of a NIC that runs on another thread.
 pub struct SimDevice(Mutex<(Sender<Ask>, Receiver<Answer>)>);
@@ -157,14 +155,10 @@ impl Server {
             self.step()?;
         }
         while self.nic.cycle() < end {
-            let (_, writes, _) = self.nic.beats();
+            let writes = self.nic.writes_done();
             let news = writes != self.writes_seen || self.nic.interrupt_pending();
             self.writes_seen = writes;
-            if news && ns > 0 {
-                // the writes counted are on their way: look when their responses are there
-                for _ in 0..LOOK_CYCLES.min(end - self.nic.cycle()) {
-                    self.step()?;
-                }
+            if news {
                 break;
             }
             self.step()?;

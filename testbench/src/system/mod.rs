@@ -4,9 +4,11 @@
 //! another thread and moves only while the program waits for it (a register read, `wait`): simulated time does not
 //! depend on how fast the program runs, so one seed gives one run on any machine.
 mod device;
+mod exchange;
 mod host;
 mod pair;
 
 pub use device::SimDevice;
+pub use exchange::{Hear, Say, exchange};
 pub use host::SharedMemory;
 pub use pair::{HostFailure, NicReport, Pair, PairConfig, PairError, PairReport};

@@ -64,6 +64,8 @@ pub enum PairError {
     Nic { side: char, error: WireError },
     #[error(transparent)]
     Capture(#[from] CaptureError),
+    #[error("{}; {}", .0.0, .0.1)]
+    Both(Box<(PairError, PairError)>),
     #[error("host {side} panicked")]
     Panic { side: char },
 }
@@ -114,7 +116,9 @@ impl Pair {
             (Ok(a), Ok(b)) => Ok(PairReport { a, b, nics }),
             // who only lost its peer is not the culprit
             (Err(e), Ok(_)) | (Ok(_), Err(e)) => Err(e),
-            (Err(e), Err(f)) => Err(if lost_peer(&e) { f } else { e }),
+            (Err(e), Err(f)) if lost_peer(&f) => Err(e),
+            (Err(e), Err(f)) if lost_peer(&e) => Err(f),
+            (Err(e), Err(f)) => Err(PairError::Both(Box::new((e, f)))),
         }
     }
     fn side<R: Send>(

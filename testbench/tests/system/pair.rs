@@ -1,26 +1,87 @@
 //! Two NICs on a wire.
+use anyhow::{Result, ensure};
 use rocenic_driver::*;
-use rocenic_testbench::system::{Pair, PairConfig};
+use rocenic_sim::wire::Faults;
+use rocenic_testbench::system::{Pair, PairConfig, exchange};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
 
-const A: Port = Port {
-    mac: [2, 0, 0, 0, 0, 1],
-    ipv4: std::net::Ipv4Addr::new(10, 0, 0, 1),
-    pmtu: Pmtu::Mtu4096,
-};
+pub const A: Port = Port { mac: [2, 0, 0, 0, 0, 1], ipv4: Ipv4Addr::new(10, 0, 0, 1), pmtu: Pmtu::Mtu4096 };
+pub const B: Port = Port { mac: [2, 0, 0, 0, 0, 2], ipv4: Ipv4Addr::new(10, 0, 0, 2), pmtu: Pmtu::Mtu4096 };
+/// More simulated time than any test here needs.
+const LONG: u64 = 4_000_000;
 
-#[test]
-fn a_driver_opens_the_device() {
+fn payload(len: usize, seed: u64) -> Vec<u8> {
+    let mut r = rocenic_testbench::Random::new(seed);
+    (0..len).map(|_| r.next_u64() as u8).collect()
+}
+
+/// The error with what the device counted.
+fn stuck(c: &Context, e: Error) -> anyhow::Error {
+    let counted = contract::counters::Counter::ALL.iter().filter_map(|k| {
+        let n = c.counter(*k).ok()?;
+        (n > 0).then(|| format!("  {} {n}\n", k.info().name))
+    });
+    anyhow::anyhow!("{e}\n{}", counted.collect::<String>())
+}
+
+/// A writes `len` bytes at odd addresses into B's memory and announces them with a SEND.
+fn write_and_announce(config: PairConfig, len: usize) {
     let library = rocenic_sim::nic::library(false).expect("the NIC builds");
-    let pair = Pair::new(&library, PairConfig::default());
-    let open = |t| -> anyhow::Result<()> {
+    let (to_b, mut from_a) = exchange::<Endpoint>(&config.link);
+    let (to_a, mut from_b) = exchange::<(Endpoint, RemoteMemory)>(&config.link);
+    let data = Arc::new(payload(len, 7));
+    let expected = data.clone();
+    let a = move |t| -> Result<()> {
         let c = Context::open(t)?;
         c.set_port(A)?;
         let pd = c.alloc_pd()?;
         let cq = c.create_cq(64)?;
-        let _mr = pd.alloc_mr(4096, Access::LOCAL_WRITE)?;
-        let _qp = pd.qp(&cq, &cq).build()?.init()?;
+        let mr = pd.alloc_mr(len + 64, Access::NONE)?;
+        mr.write(3, &data);
+        let qp = pd.qp(&cq, &cq).build()?.init()?;
+        to_b.say(&c, qp.endpoint()?);
+        let (peer, memory) = from_b.hear(&c, LONG)?;
+        let mut qp = qp.connect(&Connection::to(peer))?;
+        qp.post_send(&SendRequest::write(&[mr.slice(3..3 + len)?], memory).id(1))?;
+        qp.post_send(&SendRequest::send(b"done").id(2))?;
+        for id in [1, 2] {
+            let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
+            ensure!((w.id, w.status) == (id, Status::Success), "{w:?}");
+        }
         Ok(())
     };
-    let r = pair.run(open, open).unwrap_or_else(|e| panic!("{e}"));
+    let b = move |t| -> Result<Vec<u8>> {
+        let c = Context::open(t)?;
+        c.set_port(B)?;
+        let pd = c.alloc_pd()?;
+        let cq = c.create_cq(64)?;
+        let mr = pd.alloc_mr(len + 64, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+        let note = pd.alloc_mr(64, Access::LOCAL_WRITE)?;
+        let qp = pd.qp(&cq, &cq).build()?.init()?;
+        let peer = from_a.hear(&c, LONG)?;
+        let at = qp.endpoint()?;
+        let mut qp = qp.connect(&Connection::to(peer).access(Access::REMOTE_WRITE))?;
+        qp.post_recv(&RecvRequest::new(&[note.all()]).id(9))?;
+        to_a.say(&c, (at, mr.remote(5..5 + len)?));
+        let w = cq.wait(2 * LONG).map_err(|e| stuck(&c, e))?;
+        ensure!((w.id, w.status, w.byte_len) == (9, Status::Success, 4), "{w:?}");
+        ensure!(note.to_vec(0..4) == b"done");
+        Ok(mr.to_vec(5..5 + len))
+    };
+    let r = Pair::new(&library, config).run(a, b).unwrap_or_else(|e| panic!("{e}"));
+    assert!(r.b == *expected, "B's memory differs");
     eprintln!("{:?}", r.nics);
+}
+
+#[test]
+fn a_write_and_a_send_arrive() {
+    write_and_announce(PairConfig::default(), 20_000);
+}
+
+#[test]
+fn a_write_arrives_through_a_bad_wire() {
+    let mut config = PairConfig { seed: 3, ..PairConfig::default() };
+    config.link.faults = Faults { drop: 0.05, duplicate: 0.02, reorder: 0.02, corrupt: 0.02 };
+    write_and_announce(config, 200_000);
 }
