@@ -8,9 +8,7 @@ An exception becomes {"error": text}.
 The two ICRCs share only zlib's crc32: scapy builds a masked packet from its layers, `masked` edits bytes.
 """
 import json
-import struct
 import sys
-import zlib
 
 from scapy.config import conf
 
@@ -21,39 +19,7 @@ from scapy.layers.inet6 import IPv6  # noqa: E402
 from scapy.layers.l2 import Dot1Q, Ether  # noqa: E402
 from scapy.packet import Raw  # noqa: E402
 
-
-def masked(frame):
-    """Bytes under the ICRC (IBTA annex A17, 7.8.1), and where it stands."""
-    at = 12
-    while frame[at:at + 2] in (b"\x81\x00", b"\x88\xa8"):
-        at += 4
-    kind, at = frame[at:at + 2], at + 2
-    b = bytearray(frame[at:])
-    if kind == b"\x08\x00":
-        ihl = (b[0] & 15) * 4
-        length = struct.unpack("!H", b[2:4])[0]
-        b[1] = 0xff                     # type of service
-        b[8] = 0xff                     # time to live
-        b[10:12] = b"\xff\xff"          # header checksum
-        udp = ihl
-    elif kind == b"\x86\xdd":
-        length = 40 + struct.unpack("!H", b[4:6])[0]
-        b[0] |= 0x0f                    # traffic class
-        b[1:4] = b"\xff\xff\xff"        # traffic class, flow label
-        b[7] = 0xff                     # hop limit
-        udp = 40
-    else:
-        raise ValueError("neither IPv4 nor IPv6")
-    if len(b) < length or length < udp + 8 + 12 + 4:
-        raise ValueError(f"IP length {length} does not fit the frame of {len(frame)} bytes")
-    b[udp + 6:udp + 8] = b"\xff\xff"    # UDP checksum
-    b[udp + 8 + 4] = 0xff               # BTH: FECN, BECN, reserved
-    end = length - 4
-    return bytes(b"\xff" * 8 + b[:end]), at + end
-
-
-def icrc(frame):
-    return struct.pack("<I", zlib.crc32(masked(frame)[0]) & 0xffffffff)
+from icrc import icrc, masked  # noqa: E402
 
 
 def make(q):

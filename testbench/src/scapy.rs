@@ -120,6 +120,7 @@ impl Scapy {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("py/roce_server.py");
         let mut child = Command::new(&python)
             .arg(&script)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -25,7 +25,9 @@ pub fn build_program(d: &Source, p: &Program, v: &Verilator) -> Result<PathBuf, 
     let mut flags: Vec<String> = [
         "--cc",
         "--vpi",
-        "--public-flat-rw",
+        // the ports of the top are enough, and cost less than every signal
+        "--public-depth",
+        "1",
         "-Wno-fatal",
         "-Wno-lint",
     ]

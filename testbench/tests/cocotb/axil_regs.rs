@@ -1,4 +1,4 @@
-//! The AXI ports of the emitted Verilog against cocotbext-axi.
+//! BAR0's AXI4-Lite port.
 use rocenic_contract::{LAYOUT_HASH, VERSION, regs};
 use rocenic_hdl::host::axil_regs::AxilRegs;
 use rocenic_sim::verilate::Source;
