@@ -5,7 +5,8 @@
 //! | `op` | configuration and state of a QP |
 //! | `rec` | from the segmenter: a WQE whose first packet is about to be sent, or that cannot be sent |
 //! | `fault_rec` | from `payload_read`: reading that WQE's payload failed |
-//! | `posted` | from `sq_fetch`: producer index, for the flush |
+//! | `posted` | from `sq_fetch`: producer index, for the flush; no back-pressure |
+//! | `late` | from `sq_fetch`: something was posted to a QP that may be in error |
 //! | `ack` | ACKs and NAKs that came in |
 //! | `una` | to `send_sched`: how far the QP is acknowledged and complete, once a turn |
 //! | `retired` | to `sq_fetch`: each WQE that is complete, no later than its CQE; no back-pressure |
@@ -50,7 +51,7 @@ enum Ev {
     Op,
     Record,
     Fault,
-    Posted,
+    Late,
     Ack,
     Expire,
     Retire,
@@ -61,7 +62,8 @@ struct CplEvent {
     qpn: Bits<QP_W>,
     rec: SendRec,
     ack: AckIn,
-    posted: Bits<IDX_W>,
+    /// How long an RNR NAK asks to wait.
+    rnr_ticks: Bits<TICK_W>,
     /// Retire: the oldest WQE's record, if there is one.
     known: Bit,
     idx: Bits<REC_W>,
@@ -91,10 +93,9 @@ struct CplCtx {
     una: Bits<PSN_W>,
     unsent: Bits<PSN_W>,
     base: Bits<PSN_W>,
-    /// Oldest WQE not complete; first without record; first not posted.
+    /// Oldest WQE not complete; first without record.
     oldest: Bits<IDX_W>,
     head: Bits<IDX_W>,
-    posted: Bits<IDX_W>,
     retry: Bits<3>,
     rnr_retry: Bits<3>,
     timer: TimerSet,
@@ -116,6 +117,13 @@ struct CplCfg {
     retry_cnt: Bits<3>,
     rnr_retry: Bits<3>,
     timeout: Bits<5>,
+}
+/// A QP to be looked at, and its oldest WQE; `known`: that has a record.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Listed {
+    qpn: Bits<QP_W>,
+    idx: Bits<REC_W>,
+    known: Bit,
 }
 /// The QP being retired.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -168,18 +176,19 @@ const fn rnr_ticks() -> [u64; RNR_TIMER_10US.len()] {
     t
 }
 const RNR_TICKS: [u64; RNR_TIMER_10US.len()] = rnr_ticks();
+/// Ticks of an RNR timer code.
 #[rtl_fn]
-fn rnr_timer(code: Bits<{ layout::SYNDROME_VALUE.width }>, now: Bits<TICK_W>) -> TimerSet {
+fn rnr_wait(code: Bits<{ layout::SYNDROME_VALUE.width }>) -> Bits<TICK_W> {
     let mut ticks = bits::<TICK_W>(0);
     for i in 0..RNR_TICKS.len() {
-        if code == i as u64 {
-            ticks = RNR_TICKS[i].into();
-        }
+        let this = if code == i as u64 {
+            bits::<TICK_W>(RNR_TICKS[i])
+        } else {
+            0.into()
+        };
+        ticks = ticks | this;
     }
-    TimerSet {
-        armed: true,
-        deadline: now + ticks,
-    }
+    ticks
 }
 /// Completion status of a NAK that ends the QP.
 #[rtl_fn]
@@ -211,8 +220,10 @@ pub struct Completer {
     pub fault_rec_ready: Signal<Out, Bit>,
     pub fault_rec: Signal<In, SendRec>,
     pub posted_valid: Signal<In, Bit>,
-    pub posted_ready: Signal<Out, Bit>,
     pub posted: Signal<In, RingBell>,
+    pub late_valid: Signal<In, Bit>,
+    pub late_ready: Signal<Out, Bit>,
+    pub late: Signal<In, Bits<QP_W>>,
     pub ack_valid: Signal<In, Bit>,
     pub ack_ready: Signal<Out, Bit>,
     pub ack: Signal<In, AckIn>,
@@ -233,9 +244,10 @@ pub struct Completer {
     pub pulses: Signal<Out, Pulses>,
     ctx: CtxRam<CplCtx, QP_W>,
     cfg: CtxRam<CplCfg, QP_W>,
+    posted_to: CtxRam<Bits<IDX_W>, QP_W>,
     records: Sdpram<Record, { QP_W + REC_W }>,
     timer: AckTimer,
-    list: Fifo<Bits<QP_W>, QP_W, { QP_W + 1 }>,
+    list: Fifo<Listed, QP_W, { QP_W + 1 }>,
     unas: Fifo<SqUna, UNA_W, { UNA_W + 1 }>,
     unas_held: Reg<Bits<{ UNA_W + 1 }>>,
     ev: Reg<CplEvent>,
@@ -255,9 +267,10 @@ impl Logic for Completer {
             self, clock, unas_held, ev, ev_op, op_done, retire, retired_q, cqe_q, fault_q,
             rewind_q, pulses_q
         );
-        clocks!(self, clock, ctx, cfg, records, timer, list, unas);
+        clocks!(self, clock, ctx, cfg, posted_to, records, timer, list, unas);
         self.ctx.reset.next = self.reset.val();
         self.cfg.reset.next = self.reset.val();
+        self.posted_to.reset.next = self.reset.val();
         self.timer.reset.next = self.reset.val();
         self.list.reset.next = self.reset.val();
         self.unas.reset.next = self.reset.val();
@@ -303,15 +316,15 @@ impl Logic for Completer {
             && free_1;
         let free_2 = free_1 && !go_retire;
         let go_fault = !busy && self.fault_rec_valid.val() && free_2;
-        let go_posted = !busy && self.posted_valid.val() && free_2 && !go_fault;
-        let free_3 = free_2 && !go_fault && !go_posted;
+        let go_late = !busy && self.late_valid.val() && free_2 && !go_fault;
+        let free_3 = free_2 && !go_fault && !go_late;
         let go_op =
             may_tell && self.op_valid.val() && ev.kind != Ev::Op && !self.op_done.q.val() && free_3;
         let go_expire = !busy && self.timer.expired_valid.val() && free_3 && !go_op;
         self.rec_ready.next = go_rec;
         self.ack_ready.next = go_ack;
         self.fault_rec_ready.next = go_fault;
-        self.posted_ready.next = go_posted;
+        self.late_ready.next = go_late;
         self.timer.expired_ready.next = go_expire;
         let chosen = if go_rec {
             Ev::Record
@@ -321,8 +334,8 @@ impl Logic for Completer {
             Ev::Retire
         } else if go_fault {
             Ev::Fault
-        } else if go_posted {
-            Ev::Posted
+        } else if go_late {
+            Ev::Late
         } else if go_op {
             Ev::Op
         } else if go_expire {
@@ -335,7 +348,7 @@ impl Logic for Completer {
             Ev::Ack => self.ack.val().qpn,
             Ev::Retire => ret.qpn,
             Ev::Fault => self.fault_rec.val().qpn,
-            Ev::Posted => self.posted.val().qpn,
+            Ev::Late => self.late.val(),
             Ev::Op => self.op.val().qpn,
             _ => self.timer.expired.val(),
         };
@@ -348,7 +361,12 @@ impl Logic for Completer {
                 self.fault_rec.val()
             },
             ack: self.ack.val(),
-            posted: self.posted.val().pi,
+            rnr_ticks: rnr_wait(
+                self.ack
+                    .val()
+                    .syndrome
+                    .get_bits::<{ layout::SYNDROME_VALUE.width }>(0),
+            ),
             known: ret.known,
             idx: ret.idx,
             oldest: self.records.rdata.val(),
@@ -357,10 +375,15 @@ impl Logic for Completer {
         self.ev_op.d.next = self.op.val();
         self.ctx.raddr.next = qpn;
         self.cfg.raddr.next = qpn;
+        self.posted_to.raddr.next = qpn;
+        self.posted_to.we.next = self.posted_valid.val();
+        self.posted_to.waddr.next = self.posted.val().qpn;
+        self.posted_to.wdata.next = self.posted.val().pi;
 
         // second cycle: the context is here
         let c = self.ctx.rdata.val();
         let g = self.cfg.rdata.val();
+        let posted = self.posted_to.rdata.val();
         let op = self.ev_op.q.val();
         let now = self.timer.tick.val();
         let mut n = c;
@@ -403,10 +426,6 @@ impl Logic for Completer {
                     QpOpKind::Create | QpOpKind::Reset | QpOpKind::StartSq => true,
                     _ => false,
                 };
-                let start = match op.kind {
-                    QpOpKind::StartSq => true,
-                    _ => false,
-                };
                 let error = match op.kind {
                     QpOpKind::Error => true,
                     _ => false,
@@ -417,7 +436,6 @@ impl Logic for Completer {
                         una: op.cfg.sq_psn,
                         unsent: op.cfg.sq_psn,
                         base: op.cfg.sq_psn,
-                        posted: if start { c.posted } else { 0.into() },
                         retry: op.cfg.retry_cnt,
                         rnr_retry: op.cfg.rnr_retry,
                         ..CplCtx::default()
@@ -460,10 +478,7 @@ impl Logic for Completer {
                     kick = true;
                 }
             }
-            Ev::Posted => {
-                n.posted = ev.posted;
-                kick = c.flush;
-            }
+            Ev::Late => kick = c.flush,
             Ev::Ack => {
                 p = p.replace_bit(counters::index::RX_DROP_STALE_RESPONSE, !counts);
                 p = p.replace_bit(counters::index::RX_ACKS, counts && is_ack);
@@ -519,7 +534,10 @@ impl Logic for Completer {
                                 n.rnr_retry = rnr_retry - 1;
                             }
                             n.rnr = true;
-                            n.timer = rnr_timer(value, now);
+                            n.timer = TimerSet {
+                                armed: true,
+                                deadline: now + ev.rnr_ticks,
+                            };
                             n.rewind = true;
                             n.hold = true;
                             p = p.replace_bit(counters::index::RNR_WAITS, true);
@@ -559,7 +577,7 @@ impl Logic for Completer {
             Ev::Retire => {
                 n.again = false;
                 if c.flush {
-                    cqe = c.oldest != c.posted;
+                    cqe = c.oldest != posted;
                     cqe_status = status::WR_FLUSH_ERR.into();
                 } else if !some {
                     // everything is acknowledged: a wait that ends must still be ended
@@ -589,7 +607,12 @@ impl Logic for Completer {
                 if cqe {
                     n.oldest = c.oldest + 1;
                     n.base = r.last_psn + 1;
-                    go_on = true;
+                    // with nothing behind it, only what waits for the oldest WQE is a reason to look again
+                    go_on = if c.flush || failed {
+                        n.oldest != posted
+                    } else {
+                        n.oldest != c.head || c.rewind || c.doomed
+                    };
                 }
                 if failed {
                     n.live = false;
@@ -659,17 +682,26 @@ impl Logic for Completer {
         }
         let take = !ret.active && !retired;
         self.list.o_ready.next = take;
+        let next = self.list.o_data.val();
         if take && self.list.o_valid.val() {
             self.retire.d.next = Retire {
                 active: true,
-                qpn: self.list.o_data.val(),
+                qpn: next.qpn,
+                idx: next.idx,
+                known: next.known,
                 ..Retire::default()
             };
         }
         self.list.i_valid.next = wanted || (retired && go_on && turn_over);
-        self.list.i_data.next = ev.qpn;
+        self.list.i_data.next = Listed {
+            qpn: ev.qpn,
+            idx: n.oldest.get_bits::<REC_W>(0),
+            known: n.oldest != n.head,
+        };
         self.records.raddr.next = if retired {
             rec_addr(ev.qpn, next_rec)
+        } else if take {
+            rec_addr(next.qpn, next.idx)
         } else {
             rec_addr(ret.qpn, ret.idx)
         };

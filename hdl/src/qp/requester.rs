@@ -124,7 +124,9 @@ impl Logic for Requester {
         self.sched.took_ready.next = self.fetch.took_ready.val();
         self.completer.posted_valid.next = self.fetch.posted_valid.val();
         self.completer.posted.next = self.fetch.posted.val();
-        self.fetch.posted_ready.next = self.completer.posted_ready.val();
+        self.completer.late_valid.next = self.fetch.late_valid.val();
+        self.completer.late.next = self.fetch.late.val();
+        self.fetch.late_ready.next = self.completer.late_ready.val();
 
         // turns
         self.check.grant_valid.next = self.sched.grant_valid.val();

@@ -10,7 +10,8 @@
 //! | `took` | from the segmenter: which slots are free, or where to begin again |
 //! | `slot_at` → `slot` | the segmenter reads a slot, one cycle later |
 //! | `una` | from the completer: oldest WQE not complete, no back-pressure |
-//! | `posted` | to the completer: producer index that passed the checks |
+//! | `posted` | to the completer: producer index that passed the checks, no back-pressure |
+//! | `late` | to the completer: this QP does not send, look at what is posted |
 //!
 //! All state of a QP is one context; every input is an event that reads, changes and writes it: one event a cycle.
 //! QPs with something to fetch stand in a FIFO, each at most once, and get one burst a turn: at most the free slots, not
@@ -117,6 +118,11 @@ struct PostedReg {
     valid: Bit,
     posted: RingBell,
 }
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct LateReg {
+    valid: Bit,
+    qpn: Bits<QP_W>,
+}
 
 /// At most all slots.
 #[rtl_fn]
@@ -198,8 +204,10 @@ pub struct SqFetch {
     pub una_valid: Signal<In, Bit>,
     pub una: Signal<In, SqUna>,
     pub posted_valid: Signal<Out, Bit>,
-    pub posted_ready: Signal<In, Bit>,
     pub posted: Signal<Out, RingBell>,
+    pub late_valid: Signal<Out, Bit>,
+    pub late_ready: Signal<In, Bit>,
+    pub late: Signal<Out, Bits<QP_W>>,
     pub pulses: Signal<Out, Pulses>,
     ctx: CtxRam<SqCtx, QP_W>,
     cfg: CtxRam<SqCfg, QP_W>,
@@ -221,13 +229,14 @@ pub struct SqFetch {
     req_q: Reg<ReqReg>,
     wqes_q: Reg<WqesReg>,
     posted_q: Reg<PostedReg>,
+    late_q: Reg<LateReg>,
     pulses_q: Reg<Pulses>,
 }
 impl Logic for SqFetch {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, boot, ev, ev_op, ev_wqe, op_done, beat_q, req_q, wqes_q, posted_q,
+            self, clock, boot, ev, ev_op, ev_wqe, op_done, beat_q, req_q, wqes_q, posted_q, late_q,
             pulses_q
         );
         clocks!(
@@ -252,9 +261,12 @@ impl Logic for SqFetch {
         if self.wqes_ready.val() {
             self.wqes_q.d.next.valid = false;
         }
-        if self.posted_ready.val() {
-            self.posted_q.d.next.valid = false;
+        let late_q = self.late_q.q.val();
+        if self.late_ready.val() {
+            self.late_q.d.next.valid = false;
         }
+        self.late_valid.next = late_q.valid;
+        self.late.next = late_q.qpn;
         if self.rd_req_ready.val() {
             self.req_q.d.next.valid = false;
         }
@@ -267,14 +279,18 @@ impl Logic for SqFetch {
 
         // first cycle: choose an event and read the context
         let talks = match ev.kind {
-            Ev::Arrive | Ev::Bell | Ev::Push => true,
+            Ev::Op | Ev::Arrive | Ev::Bell | Ev::Push => true,
             _ => false,
         };
         let may_talk = !busy
             && !talks
             && (!wqes_q.valid || self.wqes_ready.val())
-            && (!posted_q.valid || self.posted_ready.val());
-        let go_op = !busy && self.op_valid.val() && ev.kind != Ev::Op && !self.op_done.q.val();
+            && (!late_q.valid || self.late_ready.val());
+        let go_op = may_talk
+            && self.op_valid.val()
+            && !self.op_done.q.val()
+            // an operation may wait for bursts to come in
+            && !self.arrived.o_valid.val();
         let go_took = !busy && self.took_valid.val() && !go_op;
         let free_1 = !go_op && !go_took;
         let go_arrive = may_talk && self.arrived.o_valid.val() && free_1;
@@ -474,13 +490,21 @@ impl Logic for SqFetch {
         }
         self.op_ready.next = self.op_done.q.val();
         let belled = ev.kind == Ev::Bell || ev.kind == Ev::Push;
-        if belled && bell_ok {
-            self.posted_q.d.next = PostedReg {
+        let error = match self.ev_op.q.val().kind {
+            QpOpKind::Error => true,
+            _ => false,
+        };
+        self.posted_q.d.next = PostedReg {
+            valid: ev.kind == Ev::Op || (belled && bell_ok),
+            posted: RingBell {
+                qpn: ev.qpn,
+                pi: n.posted,
+            },
+        };
+        if (ev.kind == Ev::Op && error) || (belled && bell_ok && !c.send) {
+            self.late_q.d.next = LateReg {
                 valid: true,
-                posted: RingBell {
-                    qpn: ev.qpn,
-                    pi: ev.idx,
-                },
+                qpn: ev.qpn,
             };
         }
         if counts && run.any() {
@@ -584,6 +608,7 @@ impl Logic for SqFetch {
             self.req_q.d.next.valid = false;
             self.wqes_q.d.next.valid = false;
             self.posted_q.d.next.valid = false;
+            self.late_q.d.next.valid = false;
         }
     }
 }

@@ -705,7 +705,7 @@ fn small_messages_leave_at_the_rate_of_the_budget() {
     // a push a `pace` cycles; the host does not wait for slots
     for (what, qpns, len, pace, limit) in [
         ("64 B WRITE from the ring, 16 QPs", &sixteen[..], 64, 0, 5.0),
-        ("32 B WRITE pushed, 16 QPs", &sixteen[..], 32, 3, 5.1),
+        ("32 B WRITE pushed, 16 QPs", &sixteen[..], 32, 3, 4.05),
         ("32 B WRITE pushed, 1 QP", &sixteen[..1], 32, 6, 8.0),
         ("64 B WRITE from the ring, 1 QP", &sixteen[..1], 64, 0, 16.0),
     ] {
