@@ -171,7 +171,7 @@ impl Logic for Responder {
         let have_rqe = self.look_filled.val() != c.rq_head;
         let empty = self.look_pi.val() == c.rq_head;
         let starved = expected && valid && r.needs_rqe && !have_rqe;
-        let good = expected && valid && !(r.needs_rqe && !have_rqe);
+        let good = expected && valid && (have_rqe || !r.needs_rqe);
         let rnr = starved && empty;
         let miss = starved && !empty;
         let park = (request && !c.halted && wait) || miss;

@@ -237,7 +237,8 @@ impl Logic for RqFetch {
         self.work.put.next = notice.qpn;
         if notice.valid {
             n.told = notice.told || (notice.bell && self.posted_ready.val());
-            n.valid = !bad && !(told && self.work.put_ready.val());
+            let listed = told && self.work.put_ready.val();
+            n.valid = !(bad || listed);
         }
         self.notice.d.next = n;
         self.pi.we.next = write_pi || clear;

@@ -1235,6 +1235,25 @@ fn sends_whose_wqes_are_fetched_pass_every_two_cycles() {
 }
 
 #[test]
+fn small_sends_of_one_queue_pair_go_as_fast_as_its_ring_is_read() {
+    let mut b = one(256);
+    b.host.borrow_mut().read_latency = (150, 250);
+    for i in 0..32 {
+        b.post(QPN, buffer(256 * i, 256));
+    }
+    b.ring(QPN);
+    let start = b.dut.cycle();
+    for i in 0..32 {
+        b.send(QPN, packet(op::SEND_ONLY, PSN + i, 32));
+    }
+    b.check();
+    let last = b.seen().cqes[&QPN].last().unwrap().cycle;
+    let cycles = (last - start) as f64 / 32.0;
+    println!("one QP, ring reads of 150 to 250 cycles: {cycles:.1} cycles a SEND");
+    assert!(cycles < 70.0, "{cycles}");
+}
+
+#[test]
 fn small_writes_pass_every_two_cycles() {
     let b = one(256);
     let one_qp = (0..400)
