@@ -2,8 +2,10 @@
 //!
 //! | subcommand | what |
 //! |---|---|
+//! | `demo` | moves a file between two simulated hosts through two RTL NICs |
 //! | `decode` | classifies the frames of a capture, in the RTL and in software |
 mod decode;
+mod demo;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -22,11 +24,14 @@ enum Command {
     ///
     /// Exit status: 0 when both agree on every frame, 1 when they differ, 2 when the capture cannot be read.
     Decode(decode::Args),
+    /// Move a file from one simulated host's memory to another's by RDMA, through two NICs that are all RTL.
+    Demo(demo::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Decode(args) => decode::run(&args),
+        Command::Demo(args) => demo::run(&args).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|e| {
         eprintln!("rocenic: {e:#}");

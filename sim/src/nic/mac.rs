@@ -69,8 +69,15 @@ impl Mac {
     /// Puts a frame in its place by time; one that has begun is not disturbed.
     pub fn arrive(&mut self, at: u64, bytes: Vec<u8>) {
         let first = usize::from(self.at > 0);
-        let place = self.arriving.iter().skip(first).take_while(|a| a.0 <= at).count() + first;
-        self.arriving.insert(place.min(self.arriving.len()), (at, bytes));
+        let place = self
+            .arriving
+            .iter()
+            .skip(first)
+            .take_while(|a| a.0 <= at)
+            .count()
+            + first;
+        self.arriving
+            .insert(place.min(self.arriving.len()), (at, bytes));
     }
     pub fn sample(&mut self, p: &MacPins, cycle: u64) {
         if let Pace::BytesPerCycle(n) = self.pace {
@@ -78,7 +85,10 @@ impl Mac {
         }
         if !p.tx_valid.high() {
             if !self.gathered.is_empty() && self.fault.is_none() {
-                self.fault = Some(format!("cycle {cycle}: m_axis_tx_tvalid fell inside a frame, after {} bytes", self.gathered.len()));
+                self.fault = Some(format!(
+                    "cycle {cycle}: m_axis_tx_tvalid fell inside a frame, after {} bytes",
+                    self.gathered.len()
+                ));
             }
             return;
         }
@@ -93,16 +103,24 @@ impl Mac {
         let keep = p.tx_keep.get();
         let n = keep.trailing_ones() as usize;
         let last = p.tx_last.high();
-        if (keep.count_ones() as usize != n || !last && n != BEAT || n == 0) && self.fault.is_none() {
-            self.fault = Some(format!("cycle {cycle}: m_axis_tx_tkeep is {keep:#x}, tlast {last}"));
+        if (keep.count_ones() as usize != n || !last && n != BEAT || n == 0) && self.fault.is_none()
+        {
+            self.fault = Some(format!(
+                "cycle {cycle}: m_axis_tx_tkeep is {keep:#x}, tlast {last}"
+            ));
         }
-        self.gathered.extend_from_slice(&bytes(&p.tx_data.get())[..n]);
+        self.gathered
+            .extend_from_slice(&bytes(&p.tx_data.get())[..n]);
         let mut cost = n as i64;
         if last {
             let bytes = std::mem::take(&mut self.gathered);
             cost += (OVERHEAD_BYTES as usize + MIN_FRAME.saturating_sub(bytes.len())) as i64;
             if !p.tx_user.high() {
-                self.sent.push_back(WireFrame { bytes, first: self.first, last: cycle });
+                self.sent.push_back(WireFrame {
+                    bytes,
+                    first: self.first,
+                    last: cycle,
+                });
             }
         }
         self.debt += cost;

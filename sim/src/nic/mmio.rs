@@ -3,9 +3,18 @@ use super::pins::MmioPins;
 use std::collections::VecDeque;
 
 enum Access {
-    Write { addr: u64, data: u32 },
-    Push { addr: u64, data: [u64; 8], strobe: u64 },
-    Read { addr: u64 },
+    Write {
+        addr: u64,
+        data: u32,
+    },
+    Push {
+        addr: u64,
+        data: [u64; 8],
+        strobe: u64,
+    },
+    Read {
+        addr: u64,
+    },
 }
 
 /// What stands on the pins.
@@ -27,7 +36,12 @@ pub(super) struct Mmio {
 }
 impl Mmio {
     pub fn new() -> Mmio {
-        Mmio { queue: VecDeque::new(), up: Up::Nothing, read_data: None, last_push: None }
+        Mmio {
+            queue: VecDeque::new(),
+            up: Up::Nothing,
+            read_data: None,
+            last_push: None,
+        }
     }
     pub fn idle(&self) -> bool {
         self.queue.is_empty() && self.up == Up::Nothing
@@ -36,7 +50,8 @@ impl Mmio {
         self.queue.push_back((due, Access::Write { addr, data }));
     }
     pub fn push(&mut self, due: u64, addr: u64, data: [u64; 8], strobe: u64) {
-        self.queue.push_back((due, Access::Push { addr, data, strobe }));
+        self.queue
+            .push_back((due, Access::Push { addr, data, strobe }));
     }
     pub fn read(&mut self, due: u64, addr: u64) {
         self.queue.push_back((due, Access::Read { addr }));
@@ -46,7 +61,11 @@ impl Mmio {
             Up::Write { addr, data } => {
                 let addr = addr || p.awready.high();
                 let data = data || p.wready.high();
-                if addr && data { Up::Nothing } else { Up::Write { addr, data } }
+                if addr && data {
+                    Up::Nothing
+                } else {
+                    Up::Write { addr, data }
+                }
             }
             Up::Push { addr, data } => {
                 let addr = addr || p.push_awready.high();
@@ -54,7 +73,11 @@ impl Mmio {
                     self.last_push = Some(cycle);
                 }
                 let data = data || p.push_wready.high();
-                if addr && data { Up::Nothing } else { Up::Push { addr, data } }
+                if addr && data {
+                    Up::Nothing
+                } else {
+                    Up::Push { addr, data }
+                }
             }
             Up::Read if p.arready.high() => Up::ReadData,
             Up::ReadData if p.rvalid.high() => {
@@ -77,14 +100,20 @@ impl Mmio {
                     p.awaddr.set(addr);
                     p.wdata.set(data.into());
                     p.wstrb.set(0xf);
-                    Up::Write { addr: false, data: false }
+                    Up::Write {
+                        addr: false,
+                        data: false,
+                    }
                 }
                 Access::Push { addr, data, strobe } => {
                     p.push_awaddr.set(addr);
                     p.push_wdata.set(data);
                     p.push_wstrb.set(strobe);
                     p.push_wlast.set(1);
-                    Up::Push { addr: false, data: false }
+                    Up::Push {
+                        addr: false,
+                        data: false,
+                    }
                 }
                 Access::Read { addr } => {
                     p.araddr.set(addr);
@@ -92,10 +121,14 @@ impl Mmio {
                 }
             };
         }
-        p.awvalid.set(u64::from(matches!(self.up, Up::Write { addr: false, .. })));
-        p.wvalid.set(u64::from(matches!(self.up, Up::Write { data: false, .. })));
-        p.push_awvalid.set(u64::from(matches!(self.up, Up::Push { addr: false, .. })));
-        p.push_wvalid.set(u64::from(matches!(self.up, Up::Push { data: false, .. })));
+        p.awvalid
+            .set(u64::from(matches!(self.up, Up::Write { addr: false, .. })));
+        p.wvalid
+            .set(u64::from(matches!(self.up, Up::Write { data: false, .. })));
+        p.push_awvalid
+            .set(u64::from(matches!(self.up, Up::Push { addr: false, .. })));
+        p.push_wvalid
+            .set(u64::from(matches!(self.up, Up::Push { data: false, .. })));
         p.arvalid.set(u64::from(self.up == Up::Read));
     }
 }

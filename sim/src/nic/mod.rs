@@ -19,7 +19,8 @@ use mac::Mac;
 use mmio::Mmio;
 use pcie::Pcie;
 use pins::{AxiMasterPins, MacPins, MmioPins};
-use std::path::{Path, PathBuf};
+use rocenic_contract::regs;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Cycles a register read may take; the device answers in a few.
@@ -33,7 +34,9 @@ pub const CYCLE_NS: u64 = 4;
 pub enum Error {
     #[error(transparent)]
     Build(#[from] BuildError),
-    #[error("the device did not answer the read of BAR0 {addr:#x} within {READ_LIMIT} cycles: its registers hang")]
+    #[error(
+        "the device did not answer the read of BAR0 {addr:#x} within {READ_LIMIT} cycles: its registers hang"
+    )]
     ReadHangs { addr: u64 },
     #[error("the device broke the rules of its MAC interface: {0}")]
     Mac(String),
@@ -48,8 +51,8 @@ pub struct NicConfig {
     pub seed: u64,
     pub host: HostConfig,
     pub pace: Pace,
-    /// Waveform of these cycles (the library must be built with tracing).
-    pub trace: Option<(PathBuf, std::ops::Range<u64>)>,
+    /// Waveform of this many cycles from the first send doorbell on (the library must be built with tracing).
+    pub trace: Option<(PathBuf, u64)>,
 }
 
 /// Stack of the thread that elaborates the NIC: the block tree is built by value.
@@ -59,7 +62,9 @@ const ELABORATION_STACK: usize = 256 << 20;
 pub fn source() -> Result<Source, Error> {
     let elaborate = || Source::from_block(&rocenic_hdl::top::roce_nic::default());
     std::thread::scope(|s| {
-        let thread = std::thread::Builder::new().stack_size(ELABORATION_STACK).spawn_scoped(s, elaborate);
+        let thread = std::thread::Builder::new()
+            .stack_size(ELABORATION_STACK)
+            .spawn_scoped(s, elaborate);
         let thread = thread.map_err(|e| Error::Emit(e.to_string()))?;
         match thread.join() {
             Ok(r) => Ok(r?),
@@ -69,7 +74,13 @@ pub fn source() -> Result<Source, Error> {
 }
 /// Builds the model of the whole NIC, from the cache when it is there.
 pub fn library(trace: bool) -> Result<Arc<Library>, Error> {
-    Ok(Library::build(&source()?, &Options { trace_fst: trace, ..Options::default() })?)
+    Ok(Library::build(
+        &source()?,
+        &Options {
+            trace_fst: trace,
+            ..Options::default()
+        },
+    )?)
 }
 
 pub struct Nic {
@@ -86,11 +97,19 @@ pub struct Nic {
     cycle: u64,
     /// Interrupts since they were last taken, by vector.
     irqs: Vec<u64>,
-    trace: Option<(PathBuf, std::ops::Range<u64>)>,
+    trace: Option<(PathBuf, u64)>,
+    /// The waveform is to begin; the cycle it ends.
+    begin_trace: bool,
+    end_trace: u64,
 }
 impl Nic {
     /// Loads a model and resets it.
-    pub fn new(library: &Arc<Library>, name: &str, memory: Box<dyn Memory>, config: NicConfig) -> Result<Nic, Error> {
+    pub fn new(
+        library: &Arc<Library>,
+        name: &str,
+        memory: Box<dyn Memory>,
+        config: NicConfig,
+    ) -> Result<Nic, Error> {
         let model = Model::new(library, name, config.seed as u32)?;
         let mut nic = Nic {
             clk: model.uint_port("clk")?,
@@ -105,6 +124,8 @@ impl Nic {
             cycle: 0,
             irqs: vec![0; rocenic_contract::caps::VECTORS],
             trace: config.trace,
+            begin_trace: false,
+            end_trace: 0,
             model,
         };
         let rst = nic.model.uint_port("rst")?;
@@ -160,23 +181,28 @@ impl Nic {
     }
     /// Opens and closes the waveform at the ends of its window.
     fn window(&mut self) -> Result<(), Error> {
-        if let Some((path, window)) = &self.trace {
-            if self.cycle == window.start {
-                self.model.trace_open(path)?;
-            } else if self.cycle == window.end {
-                self.model.trace_close();
-            }
+        if std::mem::take(&mut self.begin_trace)
+            && let Some((path, cycles)) = self.trace.take()
+        {
+            self.model.trace_open(&path)?;
+            self.end_trace = self.cycle + cycles;
+        } else if self.cycle == self.end_trace {
+            self.model.trace_close();
         }
         Ok(())
     }
     /// Posts a register write; it reaches the device after the MMIO latency, in order.
     pub fn write32(&mut self, addr: u64, data: u32) {
         let due = self.cycle + self.pcie.config().mmio_latency;
+        // any doorbell page's SQ register
+        self.begin_trace |=
+            addr >= regs::DOORBELL_BASE && addr % regs::PAGE_BYTES == regs::doorbell::SQ;
         self.mmio.write(due, addr, data);
     }
     /// Posts a write-combined 64-byte store to the push window; `strobe` has a bit for each byte that is there.
     pub fn push(&mut self, addr: u64, bytes: &[u8; 64], strobe: u64) {
         let due = self.cycle + self.pcie.config().mmio_latency;
+        self.begin_trace = true;
         self.mmio.push(due, addr, memory::words(bytes), strobe);
     }
     /// Begins a register read; [`Nic::read_data`] has the answer when it is there.
@@ -213,7 +239,11 @@ impl Nic {
     }
     /// Counters of the ports: beats read, written, sent.
     pub fn beats(&self) -> (u64, u64, u64) {
-        (self.pcie.read_beats, self.pcie.write_beats, self.mac.tx_beats)
+        (
+            self.pcie.read_beats,
+            self.pcie.write_beats,
+            self.mac.tx_beats,
+        )
     }
     /// Writes of the device that are in memory.
     pub fn writes_done(&self) -> u64 {
@@ -232,8 +262,5 @@ impl Nic {
     }
     pub fn trace_close(&mut self) {
         self.model.trace_close();
-    }
-    pub fn trace_path(&self) -> Option<&Path> {
-        self.trace.as_ref().map(|t| t.0.as_path())
     }
 }

@@ -31,14 +31,26 @@ pub struct HostConfig {
 }
 impl Default for HostConfig {
     fn default() -> Self {
-        HostConfig { read_latency: 150..250, write_latency: 50..150, write_pause: 16, read_pause: 0, mmio_latency: 75, open: 256, blocked_write: BlockedWrite::DecErr }
+        HostConfig {
+            read_latency: 150..250,
+            write_latency: 50..150,
+            write_pause: 16,
+            read_pause: 0,
+            mmio_latency: 75,
+            open: 256,
+            blocked_write: BlockedWrite::DecErr,
+        }
     }
 }
 impl HostConfig {
     /// The same with every transfer charged 24 bytes of TLP header for each 256 bytes of payload.
     pub fn with_tlp_headers(self) -> Self {
         let pause = 1024 * 24 / (256 + 24);
-        HostConfig { read_pause: pause, write_pause: self.write_pause + pause, ..self }
+        HostConfig {
+            read_pause: pause,
+            write_pause: self.write_pause + pause,
+            ..self
+        }
     }
 }
 
@@ -114,10 +126,21 @@ impl Pcie {
         let taken = |a: &AddressPins| a.valid.high() && a.ready.high();
         if taken(&p.ar) {
             let due = cycle + self.random.within(&self.config.read_latency);
-            self.reads.push(ReadBurst { id: p.ar.id.get(), at: p.ar.addr.get() / BEAT * BEAT, left: p.ar.len.get() + 1, due });
+            self.reads.push(ReadBurst {
+                id: p.ar.id.get(),
+                at: p.ar.addr.get() / BEAT * BEAT,
+                left: p.ar.len.get() + 1,
+                due,
+            });
         }
         if taken(&p.aw) {
-            self.filling.push_back(WriteBurst { id: p.aw.id.get(), at: p.aw.addr.get() / BEAT * BEAT, beats: p.aw.len.get() + 1, data: vec![], due: 0 });
+            self.filling.push_back(WriteBurst {
+                id: p.aw.id.get(),
+                at: p.aw.addr.get() / BEAT * BEAT,
+                beats: p.aw.len.get() + 1,
+                data: vec![],
+                due: 0,
+            });
         }
         if p.wvalid.high() && p.wready.high() {
             self.write_beats += 1;
@@ -137,13 +160,20 @@ impl Pcie {
     pub fn drive(&mut self, p: &AxiMasterPins, cycle: u64) {
         self.drive_reads(p, cycle);
         self.drive_writes(p, cycle);
-        p.ar.ready.set(u64::from(self.reads.len() < self.config.open));
-        p.aw.ready.set(u64::from(self.filling.len() + self.writes.len() < self.config.open));
+        p.ar.ready
+            .set(u64::from(self.reads.len() < self.config.open));
+        p.aw.ready.set(u64::from(
+            self.filling.len() + self.writes.len() < self.config.open,
+        ));
         let pause = self.random.below(1024) < u64::from(self.config.write_pause);
         p.wready.set(u64::from(!self.filling.is_empty() && !pause));
     }
     /// One of the bursts that may answer: the first of its ID, and due.
-    fn pick(random: &mut Random, all: impl Iterator<Item = (u64, u64)>, cycle: u64) -> Option<usize> {
+    fn pick(
+        random: &mut Random,
+        all: impl Iterator<Item = (u64, u64)>,
+        cycle: u64,
+    ) -> Option<usize> {
         let mut seen = [0u64; 4];
         let mut may = [0u16; 64];
         let mut n = 0;
@@ -161,9 +191,14 @@ impl Pcie {
         if self.r_up.is_some() {
             return;
         }
-        let pause = self.config.read_pause > 0 && self.random.below(1024) < u64::from(self.config.read_pause);
+        let pause = self.config.read_pause > 0
+            && self.random.below(1024) < u64::from(self.config.read_pause);
         if !pause && self.reads.iter().any(|r| r.due <= cycle) {
-            self.r_up = Self::pick(&mut self.random, self.reads.iter().map(|r| (r.id, r.due)), cycle);
+            self.r_up = Self::pick(
+                &mut self.random,
+                self.reads.iter().map(|r| (r.id, r.due)),
+                cycle,
+            );
         }
         p.rvalid.set(u64::from(self.r_up.is_some()));
         if let Some(i) = self.r_up {
@@ -179,12 +214,19 @@ impl Pcie {
     fn drive_writes(&mut self, p: &AxiMasterPins, cycle: u64) {
         if !self.b_up
             && self.writes.iter().any(|w| w.due <= cycle)
-            && let Some(i) = Self::pick(&mut self.random, self.writes.iter().map(|w| (w.id, w.due)), cycle)
+            && let Some(i) = Self::pick(
+                &mut self.random,
+                self.writes.iter().map(|w| (w.id, w.due)),
+                cycle,
+            )
         {
             let w = self.writes.remove(i);
             let mut ok = true;
             for (k, (data, strobe)) in w.data.iter().enumerate() {
-                ok &= *strobe == 0 || self.memory.write(w.at + k as u64 * BEAT, &bytes(data), *strobe);
+                ok &= *strobe == 0
+                    || self
+                        .memory
+                        .write(w.at + k as u64 * BEAT, &bytes(data), *strobe);
             }
             self.writes_done += 1;
             p.bid.set(w.id);

@@ -11,7 +11,13 @@ pub(super) struct AddressPins {
 impl AddressPins {
     fn find(m: &Model, p: &str) -> Result<Self, Error> {
         let n = |s: &str| m.uint_port(&format!("{p}{s}"));
-        Ok(AddressPins { id: n("id")?, addr: n("addr")?, len: n("len")?, valid: n("valid")?, ready: n("ready")? })
+        Ok(AddressPins {
+            id: n("id")?,
+            addr: n("addr")?,
+            len: n("len")?,
+            valid: n("valid")?,
+            ready: n("ready")?,
+        })
     }
 }
 

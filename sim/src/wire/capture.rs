@@ -3,7 +3,9 @@ use crate::nic::CYCLE_NS;
 use pcap_file::DataLink;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -28,16 +30,29 @@ pub struct Capture {
 impl Capture {
     /// Begins the file, replacing one that is there.
     pub fn create(path: &Path) -> Result<Capture, CaptureError> {
-        let fail = |what: String| CaptureError { path: path.into(), what };
+        let fail = |what: String| CaptureError {
+            path: path.into(),
+            what,
+        };
         let file = File::create(path).map_err(|e| fail(e.to_string()))?;
-        let mut writer = PcapNgWriter::new(BufWriter::new(file)).map_err(|e| fail(e.to_string()))?;
+        let mut writer =
+            PcapNgWriter::new(BufWriter::new(file)).map_err(|e| fail(e.to_string()))?;
         let interface = InterfaceDescriptionBlock {
             linktype: DataLink::ETHERNET,
             snaplen: 0,
-            options: vec![InterfaceDescriptionOption::IfTsResol(NANOSECONDS), InterfaceDescriptionOption::IfName(Cow::Borrowed("wire"))],
+            options: vec![
+                InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+                InterfaceDescriptionOption::IfName(Cow::Borrowed("wire")),
+            ],
         };
-        writer.write_pcapng_block(interface).map_err(|e| fail(e.to_string()))?;
-        Ok(Capture { path: path.into(), writer, frames: 0 })
+        writer
+            .write_pcapng_block(interface)
+            .map_err(|e| fail(e.to_string()))?;
+        Ok(Capture {
+            path: path.into(),
+            writer,
+            frames: 0,
+        })
     }
     pub(super) fn frame(&mut self, cycle: u64, bytes: &[u8]) -> Result<(), CaptureError> {
         let block = EnhancedPacketBlock {
@@ -48,11 +63,19 @@ impl Capture {
             options: vec![],
         };
         self.frames += 1;
-        self.writer.write_pcapng_block(block).map_err(|e| CaptureError { path: self.path.clone(), what: e.to_string() })?;
+        self.writer
+            .write_pcapng_block(block)
+            .map_err(|e| CaptureError {
+                path: self.path.clone(),
+                what: e.to_string(),
+            })?;
         Ok(())
     }
     pub(super) fn close(self) -> Result<(), CaptureError> {
         let path = self.path;
-        self.writer.into_inner().flush().map_err(|e| CaptureError { path, what: e.to_string() })
+        self.writer.into_inner().flush().map_err(|e| CaptureError {
+            path,
+            what: e.to_string(),
+        })
     }
 }

@@ -33,7 +33,11 @@ pub(super) struct Injector {
 }
 impl Injector {
     pub fn new(faults: Faults, seed: u64) -> Injector {
-        Injector { faults, random: Random::new(seed), counts: FaultCounts::default() }
+        Injector {
+            faults,
+            random: Random::new(seed),
+            counts: FaultCounts::default(),
+        }
     }
     /// Gives what arrives of a frame to `out`, with the cycle of arrival.
     pub fn pass(&mut self, at: u64, mut bytes: Vec<u8>, mut out: impl FnMut(u64, Vec<u8>)) {

@@ -19,7 +19,9 @@ pub enum Error {
     Nic(#[from] NicError),
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    #[error("the NIC at the other end of the wire stopped at cycle {cycle}; its own error says why")]
+    #[error(
+        "the NIC at the other end of the wire stopped at cycle {cycle}; its own error says why"
+    )]
     PeerGone { cycle: u64 },
 }
 
@@ -36,7 +38,12 @@ pub struct LinkConfig {
 impl Default for LinkConfig {
     /// One microsecond, no faults.
     fn default() -> Self {
-        LinkConfig { delay: 250, faults: Faults::default(), seed: 1, cut_at: None }
+        LinkConfig {
+            delay: 250,
+            faults: Faults::default(),
+            seed: 1,
+            cut_at: None,
+        }
     }
 }
 
@@ -69,7 +76,10 @@ pub fn link(config: &LinkConfig, capture: Option<Capture>) -> (LinkEnd, LinkEnd)
     let (to_b, from_a) = channel();
     let (to_a, from_b) = channel();
     let end = |to, from, side, capture| LinkEnd {
-        injector: Injector::new(config.faults.clone(), config.seed.wrapping_mul(2).wrapping_add(side)),
+        injector: Injector::new(
+            config.faults.clone(),
+            config.seed.wrapping_mul(2).wrapping_add(side),
+        ),
         config: config.clone(),
         to,
         from,
@@ -93,14 +103,20 @@ impl LinkEnd {
         for f in nic.sent() {
             let at = f.last + self.config.delay;
             if cut.is_none_or(|c| f.last < c) {
-                self.injector.pass(at, f.bytes, |at, bytes| frames.push(Arrival { at, bytes }));
+                self.injector
+                    .pass(at, f.bytes, |at, bytes| frames.push(Arrival { at, bytes }));
             } else {
                 self.injector.counts.cut += 1;
             }
         }
         let gone = || Error::PeerGone { cycle };
         let mine = self.capture.is_some().then(|| frames.clone());
-        self.to.send(Window { frames, finished: self.finished }).map_err(|_| gone())?;
+        self.to
+            .send(Window {
+                frames,
+                finished: self.finished,
+            })
+            .map_err(|_| gone())?;
         self.told = self.finished;
         let theirs = self.from.recv().map_err(|_| gone())?;
         self.peer_finished = theirs.finished;

@@ -19,7 +19,14 @@ pub struct Hear<T> {
 /// One direction between the hosts of a wire.
 pub fn exchange<T>(link: &LinkConfig) -> (Say<T>, Hear<T>) {
     let (to, from) = channel();
-    (Say(to), Hear { from, next: None, delay: 2 * link.delay * CYCLE_NS })
+    (
+        Say(to),
+        Hear {
+            from,
+            next: None,
+            delay: 2 * link.delay * CYCLE_NS,
+        },
+    )
 }
 impl<T> Say<T> {
     pub fn say(&self, c: &Context, v: T) {

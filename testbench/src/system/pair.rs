@@ -6,7 +6,6 @@ use rocenic_driver::transport::in_process::{DmaSpace, InProcess};
 use rocenic_sim::nic::{HostConfig, Nic, NicConfig, Pace};
 use rocenic_sim::verilate::Library;
 use rocenic_sim::wire::{Capture, CaptureError, Error as WireError, FaultCounts, LinkConfig, link};
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,8 +18,8 @@ pub struct PairConfig {
     pub link: LinkConfig,
     /// Writes what arrives at either end.
     pub capture: Option<PathBuf>,
-    /// Waveform of NIC A.
-    pub trace: Option<(PathBuf, Range<u64>)>,
+    /// Waveform of NIC A: this many cycles from its first send doorbell on.
+    pub trace: Option<(PathBuf, u64)>,
     /// DMA memory of each host in bytes.
     pub memory: usize,
 }
@@ -124,7 +123,7 @@ impl Pair {
     fn side<R: Send>(
         &self,
         name: char,
-        trace: Option<(PathBuf, Range<u64>)>,
+        trace: Option<(PathBuf, u64)>,
         end: rocenic_sim::wire::LinkEnd,
         program: impl FnOnce(Arc<dyn Transport>) -> Result<R, HostFailure> + Send,
     ) -> Side<R> {

@@ -6,8 +6,16 @@ use rocenic_testbench::system::{Pair, PairConfig, exchange};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-pub const A: Port = Port { mac: [2, 0, 0, 0, 0, 1], ipv4: Ipv4Addr::new(10, 0, 0, 1), pmtu: Pmtu::Mtu4096 };
-pub const B: Port = Port { mac: [2, 0, 0, 0, 0, 2], ipv4: Ipv4Addr::new(10, 0, 0, 2), pmtu: Pmtu::Mtu4096 };
+pub const A: Port = Port {
+    mac: [2, 0, 0, 0, 0, 1],
+    ipv4: Ipv4Addr::new(10, 0, 0, 1),
+    pmtu: Pmtu::Mtu4096,
+};
+pub const B: Port = Port {
+    mac: [2, 0, 0, 0, 0, 2],
+    ipv4: Ipv4Addr::new(10, 0, 0, 2),
+    pmtu: Pmtu::Mtu4096,
+};
 /// More simulated time than any test here needs.
 const LONG: u64 = 4_000_000;
 
@@ -65,11 +73,16 @@ fn write_and_announce(config: PairConfig, len: usize) {
         qp.post_recv(&RecvRequest::new(&[note.all()]).id(9))?;
         to_a.say(&c, (at, mr.remote(5..5 + len)?));
         let w = cq.wait(2 * LONG).map_err(|e| stuck(&c, e))?;
-        ensure!((w.id, w.status, w.byte_len) == (9, Status::Success, 4), "{w:?}");
+        ensure!(
+            (w.id, w.status, w.byte_len) == (9, Status::Success, 4),
+            "{w:?}"
+        );
         ensure!(note.to_vec(0..4) == b"done");
         Ok(mr.to_vec(5..5 + len))
     };
-    let r = Pair::new(&library, config).run(a, b).unwrap_or_else(|e| panic!("{e}"));
+    let r = Pair::new(&library, config)
+        .run(a, b)
+        .unwrap_or_else(|e| panic!("{e}"));
     assert!(r.b == *expected, "B's memory differs");
     eprintln!("{:?}", r.nics);
 }
@@ -81,7 +94,15 @@ fn a_write_and_a_send_arrive() {
 
 #[test]
 fn a_write_arrives_through_a_bad_wire() {
-    let mut config = PairConfig { seed: 3, ..PairConfig::default() };
-    config.link.faults = Faults { drop: 0.05, duplicate: 0.02, reorder: 0.02, corrupt: 0.02 };
+    let mut config = PairConfig {
+        seed: 3,
+        ..PairConfig::default()
+    };
+    config.link.faults = Faults {
+        drop: 0.05,
+        duplicate: 0.02,
+        reorder: 0.02,
+        corrupt: 0.02,
+    };
     write_and_announce(config, 200_000);
 }
