@@ -1,17 +1,13 @@
 //! Pass 3: one scope to one module text, registers inlined, equal texts folded.
 use crate::collect::{AtomInfo, Scope};
-use crate::copies::{drop_unread, forward};
 use crate::expr::*;
 use crate::names::*;
 use crate::prim::{Prim, primitive};
-use crate::sabotage::Sabotage;
-use crate::stmt::*;
 use crate::types::*;
 use crate::{Error, Options};
-use num_bigint::BigInt;
 use rust_hdl_core::ast::Verilog;
 use rust_hdl_core::prelude::*;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 pub struct Build<'a> {
     pub opt: &'a Options,
@@ -30,7 +26,7 @@ pub fn flat(raw: &str) -> String {
     raw.replace('$', "_")
 }
 /// The array behind a RAM.
-fn memory(k: &Scope) -> String {
+pub fn memory(k: &Scope) -> String {
     format!("{}_mem", flat(&k.inst))
 }
 fn find_enums(d: &TypeDescriptor, out: &mut Vec<TypeDescriptor>) {
@@ -55,7 +51,7 @@ fn rename(text: &str, map: &BTreeMap<String, String>) -> String {
 }
 
 impl Build<'_> {
-    fn fail(&mut self, s: &Scope, signal: &str, b: Bad) {
+    pub fn fail(&mut self, s: &Scope, signal: &str, b: Bad) {
         let block = match &s.ty {
             Some(t) => format!("{} ({t})", s.path),
             None => s.path.clone(),
@@ -305,7 +301,7 @@ impl Build<'_> {
             .collect::<Vec<_>>()
             .join(",\n")
     }
-    fn consts(&mut self, s: &Scope) -> String {
+    pub fn consts(&mut self, s: &Scope) -> String {
         s.atoms
             .iter()
             .filter(|a| a.kind == AtomKind::Constant)
@@ -336,253 +332,5 @@ impl Build<'_> {
             .lines()
             .map(|l| format!("    {l}\n"))
             .collect()
-    }
-    fn combinational(
-        &mut self,
-        s: &Scope,
-        code: &[rust_hdl_core::ast::VerilogStatement],
-        kids: &[Option<String>],
-        syms: Vec<Sym>,
-        enums: Vec<TypeDescriptor>,
-    ) -> String {
-        let consts = self.consts(s);
-        let index = syms
-            .iter()
-            .enumerate()
-            .map(|(i, s)| (s.raw.clone(), i))
-            .collect();
-        let mut lo = Lower {
-            syms,
-            index,
-            enums,
-            types: &mut self.types,
-            reads: vec![],
-            temps: vec![],
-            bug: self.opt.bug(),
-        };
-        let mut b = Body::new(&mut lo);
-        let code = b.block(code);
-        let mut body = std::mem::take(&mut b.inits);
-        for l in s.locals.iter().filter(|l| l.conditional) {
-            if let Ok(Some(t)) = b.lo.lookup(&l.raw) {
-                let (zero, lhs) = (lit(t.w, &BigInt::from(0)), b.lo.ref_text(&t));
-                let rhs = match b.lo.ref_enum(&t) {
-                    Some(TypeDescriptor {
-                        name,
-                        kind: TypeKind::Enum(vs),
-                    }) => {
-                        let v = vs[0].rsplit("::").next().expect("variant").to_owned();
-                        b.lo.types.label(
-                            &TypeDescriptor {
-                                name,
-                                kind: TypeKind::Enum(vs),
-                            },
-                            &v,
-                        )
-                    }
-                    _ => zero,
-                };
-                body.push(St::Assign {
-                    t,
-                    lhs,
-                    rhs,
-                    plain: false,
-                    reads: vec![],
-                });
-            }
-        }
-        body.extend(code);
-        let (clocks, mut faults) = (std::mem::take(&mut b.clocks), std::mem::take(&mut b.faults));
-        for (i, x) in lo
-            .syms
-            .iter()
-            .enumerate()
-            .filter(|(_, x)| x.dir == Dir::KidIn && is_clock(&x.desc))
-        {
-            if !clocks.contains_key(&i) {
-                faults.push((
-                    x.raw.clone(),
-                    Bad {
-                        expr: "update".into(),
-                        what: "clock is never driven".into(),
-                    },
-                ));
-            }
-        }
-        if faults.is_empty() {
-            faults = definite(&lo, &body);
-        }
-        drop_lines(&mut body);
-        forward(&lo, &mut body);
-        drop_unread(&lo, &mut body);
-        drop_dead(&lo, &mut body);
-        let mut groups = if faults.is_empty() {
-            split(&lo, body, &mut faults)
-        } else {
-            vec![]
-        };
-        let syms = lo.syms;
-        let failed = !faults.is_empty();
-        for (sig, bad) in faults {
-            self.fail(s, &sig, bad);
-        }
-        if failed {
-            return String::new();
-        }
-
-        // a child input that is a plain copy goes straight to the port
-        let mut wired: BTreeMap<usize, String> = clocks
-            .iter()
-            .map(|(k, v)| (*k, syms[*v].name.clone()))
-            .collect();
-        let (mut read, mut used) = (BTreeSet::new(), BTreeSet::new());
-        groups.iter().flatten().for_each(|s| {
-            visit(s, &mut |r, w| {
-                used.insert(r.sym);
-                if !w {
-                    read.insert(r.sym);
-                }
-            })
-        });
-        groups.retain(|g| match &g[..] {
-            [
-                St::Assign {
-                    t,
-                    rhs,
-                    plain: true,
-                    ..
-                },
-            ] if syms[t.sym].dir == Dir::KidIn
-                && t.w == syms[t.sym].w
-                && !read.contains(&t.sym)
-                && !syms[t.sym].raw.ends_with("$d")
-                && !rhs.contains('\'') =>
-            {
-                wired.insert(t.sym, rhs.clone());
-                false
-            }
-            _ => true,
-        });
-        let at = |k: &Scope, a: &AtomInfo| {
-            syms.iter()
-                .position(|s| s.raw == format!("{}${}", k.inst, a.raw))
-                .expect("child port")
-        };
-        let (mut inits, mut regs) = (HashMap::new(), BTreeMap::<String, Vec<String>>::new());
-        let (mut insts, mut memories, mut rams) = (String::new(), String::new(), String::new());
-        let edge = match self.opt.bug() {
-            Some(Sabotage::ClockEdge) => "negedge",
-            _ => "posedge",
-        };
-        for (k, name) in s.kids.iter().zip(kids) {
-            match name {
-                None => {
-                    let pin = |n: usize| {
-                        let i = at(k, &k.atoms[n]);
-                        wired.get(&i).unwrap_or(&syms[i].name).as_str()
-                    };
-                    match primitive(k).expect("a primitive has no module") {
-                        Prim::Register(start) => {
-                            let zeroed = self.opt.bug() == Some(Sabotage::RegisterStart);
-                            let start = if zeroed { BigInt::from(0) } else { start };
-                            inits.insert(at(k, &k.atoms[2]), start);
-                            regs.entry(pin(0).to_owned()).or_default().push(format!(
-                                "        {} <= {};\n",
-                                pin(2),
-                                pin(1)
-                            ));
-                        }
-                        Prim::Ram { style, last } => {
-                            let (clock, we, waddr, wdata) = (pin(0), pin(1), pin(2), pin(3));
-                            let (raddr, rdata, mem) = (pin(4), pin(5), memory(k));
-                            memories += &format!(
-                                "    (* ram_style = \"{style}\" *) logic [{}:0] {mem} [0:{last}];\n",
-                                k.atoms[3].w - 1
-                            );
-                            let word = match self.opt.bug() {
-                                Some(Sabotage::RamCollision) => format!(
-                                    "({we} & ({waddr} == {raddr})) ? {wdata} : {mem}[{raddr}]"
-                                ),
-                                _ => format!("{mem}[{raddr}]"),
-                            };
-                            rams += &format!(
-                                "    always_ff @({edge} {clock}) begin\n        if ({we}) {mem}[{waddr}] <= {wdata};\n        {rdata} <= {word};\n    end\n"
-                            );
-                        }
-                    }
-                }
-                Some(name) => {
-                    let ps: Vec<String> = k
-                        .atoms
-                        .iter()
-                        .filter(|a| a.kind.is_parameter())
-                        .map(|a| {
-                            let i = at(k, a);
-                            format!(
-                                "        .{}({})",
-                                flat(&a.raw),
-                                wired.get(&i).unwrap_or(&syms[i].name)
-                            )
-                        })
-                        .collect();
-                    insts += &format!(
-                        "    {name} {} (\n{}\n    );\n",
-                        safe(&flat(&k.inst)),
-                        ps.join(",\n")
-                    );
-                }
-            }
-        }
-        let mut out = consts;
-        for (i, x) in syms.iter().enumerate() {
-            let port = matches!(x.dir, Dir::In | Dir::Out | Dir::Const);
-            if port || wired.contains_key(&i) || x.dir == Dir::Local && !used.contains(&i) {
-                continue;
-            }
-            let t = if x.typed {
-                self.types.decl(&x.desc)
-            } else {
-                logic(x.w)
-            };
-            let init = inits.get(&i).map_or(String::new(), |v| {
-                format!(
-                    " = {}",
-                    match &x.desc.kind {
-                        TypeKind::Enum(vs) => {
-                            let v = vs[usize::try_from(v).expect("code")]
-                                .rsplit("::")
-                                .next()
-                                .expect("variant")
-                                .to_owned();
-                            self.types.label(&x.desc, &v)
-                        }
-                        _ => lit(x.w, v),
-                    }
-                )
-            });
-            out += &format!("    {t} {}{init};\n", x.name);
-        }
-        out += &memories;
-        for g in &groups {
-            if is_wiring(g) {
-                for s in g {
-                    match s {
-                        St::Assign { lhs, rhs, .. } => {
-                            out += &format!("    assign {lhs} = {};\n", bare(rhs))
-                        }
-                        St::Comment(c) => out += &format!("    // {c}\n"),
-                        _ => unreachable!("wiring"),
-                    }
-                }
-            } else {
-                out += "    always_comb begin\n";
-                print(g, 2, &mut out);
-                out += "    end\n";
-            }
-        }
-        for (c, b) in regs {
-            out += &format!("    always_ff @({edge} {c}) begin\n{}    end\n", b.concat());
-        }
-        out + &rams + &insts
     }
 }

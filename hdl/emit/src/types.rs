@@ -89,6 +89,14 @@ impl Types {
         let n = self.name(d);
         format!("{}{n}_{variant}", self.scope)
     }
+    /// The label of an enum's variant by its code.
+    pub fn label_of(&mut self, d: &TypeDescriptor, code: usize) -> String {
+        let TypeKind::Enum(vs) = &d.kind else {
+            unreachable!("only enums have labels")
+        };
+        let variant = vs[code].rsplit("::").next().unwrap_or(&vs[code]).to_owned();
+        self.label(d, &variant)
+    }
     fn name(&mut self, d: &TypeDescriptor) -> String {
         let key = format!("{d:?}");
         if let Some(x) = self.defs.iter().find(|x| x.0 == key) {

@@ -1,4 +1,6 @@
-//! `#[rtl]` on `fn update(&mut self)`, `#[rtl_fn]` on a pure function. See ../README.md.
+//! `#[rtl]` on `fn update(&mut self)`, `#[rtl_fn]` on a pure function: the body stays as it is for RustHDL's
+//! simulator, and `hdl()` and `connect()` are made from it. `translate/` says how; `pat.rs` does match patterns.
+//! What is refused, and where the error points, is listed in `hdl/rtl/tests/refused.rs`.
 mod pat;
 mod translate;
 

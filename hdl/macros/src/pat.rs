@@ -63,7 +63,6 @@ impl G {
     }
 }
 fn is_const(i: &Ident) -> bool {
-    let _ = i.span();
     i.to_string()
         .chars()
         .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')

@@ -277,11 +277,9 @@ impl Cx {
             }),
             Some(l),
         ) = (d, cases.last_mut())
-        {
-            if vs.len() == n {
+            && vs.len() == n {
                 l.0 = "default".into();
             }
-        }
         let cases = cases
             .into_iter()
             .map(|(condition, block)| VerilogCase { condition, block })
