@@ -240,7 +240,6 @@ impl Build<'_> {
                 );
             }
         }
-        drop(add);
         for k in &s.kids {
             used.entry(safe(&flat(&k.inst)))
                 .or_insert_with(|| k.inst.clone());

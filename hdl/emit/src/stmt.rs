@@ -1,6 +1,5 @@
-//! Pass 2b: statements. Loops are unrolled, links and macros become
-//! assignments; then the two analyses that make blocking Verilog equal to the
-//! settled Rust value: definite assignment and the split into processes.
+//! Pass 2b: statements. Links become assignments, temporaries get theirs, `match` labels are checked; and the
+//! printing of what comes out at the end.
 use crate::expr::*;
 use crate::sabotage::Sabotage;
 use crate::types::*;
