@@ -1,5 +1,5 @@
 //! What `emit` refuses, and what it prints for the traps that only text shows.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::single_match)] // the blocks test `match` itself
 use rtl::{rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
