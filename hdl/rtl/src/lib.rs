@@ -277,9 +277,10 @@ impl Cx {
             }),
             Some(l),
         ) = (d, cases.last_mut())
-            && vs.len() == n {
-                l.0 = "default".into();
-            }
+            && vs.len() == n
+        {
+            l.0 = "default".into();
+        }
         let cases = cases
             .into_iter()
             .map(|(condition, block)| VerilogCase { condition, block })

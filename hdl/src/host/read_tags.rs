@@ -71,7 +71,8 @@ impl Logic for ReadTags {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, landing, earlier, started, done, bad, colours, colour, out0, out1, draining
+            self, clock, landing, earlier, started, done, bad, colours, colour, out0, out1,
+            draining
         );
         clocks!(self, clock, base, follow);
         let one: Bits<TAGS> = 1.into();

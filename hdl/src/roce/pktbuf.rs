@@ -133,10 +133,7 @@ impl Logic for Pktbuf {
             };
         }
         self.pending.i_valid.next = self.rx_valid.val() && beat.last;
-        self.pending.i_data.next = FrameEnd {
-            lost,
-            chain,
-        };
+        self.pending.i_data.next = FrameEnd { lost, chain };
 
         // verdict
         let v = self.v.val();
