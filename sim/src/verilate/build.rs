@@ -265,6 +265,8 @@ pub(super) fn build(d: &Source, o: &Options, v: &Verilator) -> Result<PathBuf, E
     if so.exists() {
         return Ok(so);
     }
+    eprintln!("building the Verilator model of {} ...", d.top);
+    let start = std::time::Instant::now();
     verilate(d, &dir, &vflags, v)?;
     let cpp = dir.join("cpp");
     let f = cpp.join("shim.cpp");
@@ -286,6 +288,7 @@ pub(super) fn build(d: &Source, o: &Options, v: &Verilator) -> Result<PathBuf, E
     run(&mut l)?;
     let _ = fs::remove_dir_all(&cpp);
     fs::rename(&tmp, &so).map_err(io(&so))?;
+    eprintln!("built the model of {} in {:.0?}", d.top, start.elapsed());
     Ok(so)
 }
 
