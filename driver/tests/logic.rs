@@ -500,7 +500,7 @@ fn events_are_taken_in_order_and_unknown_ones_are_errors() {
         let syndrome = Check::Rkey.number() as u16;
         let event = Event::QpAccessError.number();
         s.model.event(Eqe {
-            event,
+            etype: event,
             number: i,
             syndrome,
             ..Default::default()
@@ -516,7 +516,7 @@ fn events_are_taken_in_order_and_unknown_ones_are_errors() {
         assert_eq!(s.model.last_doorbell().1.index, i as u16 + 1);
     }
     s.model.event(Eqe {
-        event: 0xcc,
+        etype: 0xcc,
         ..Default::default()
     });
     assert!(matches!(s.ctx.poll_event(), Err(Error::Device { .. })));

@@ -8,6 +8,11 @@
 //! | `roce/` | parser, ICRC, packet buffer, frame builder |
 //! | `host/` | AXI, DMA engines, registers, commands, key table, CQs, EQs |
 //! | `qp/` | requester and responder |
+#![allow(
+    clippy::match_like_matches_macro,
+    clippy::needless_range_loop,
+    reason = "bodies of `#[rtl]` are a subset of Rust without `matches!`, and their loops unroll over indices"
+)]
 pub mod cfg;
 pub mod host;
 pub(crate) mod layout;

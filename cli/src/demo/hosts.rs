@@ -60,15 +60,16 @@ fn open(t: Arc<dyn Transport>, number: u8) -> Result<Context> {
     Ok(c)
 }
 
+/// A host's program.
+pub trait Program: FnOnce(Arc<dyn Transport>) -> Result<Outcome> + Send {}
+impl<F: FnOnce(Arc<dyn Transport>) -> Result<Outcome> + Send> Program for F {}
+
 /// The programs of host A and host B.
 pub fn programs<'a>(
     link: &LinkConfig,
     items: &'a [Item],
     bar: ProgressBar,
-) -> (
-    impl FnOnce(Arc<dyn Transport>) -> Result<Outcome> + Send + use<'a>,
-    impl FnOnce(Arc<dyn Transport>) -> Result<Outcome> + Send,
-) {
+) -> (impl Program + use<'a>, impl Program) {
     // the socket the hosts find each other with: A tells its endpoint and the lengths, B its endpoint and its memory
     let (to_b, mut from_a) = exchange::<(Endpoint, Vec<usize>)>(link);
     let (to_a, mut from_b) = exchange::<(Endpoint, Vec<RemoteMemory>)>(link);

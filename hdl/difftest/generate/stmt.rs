@@ -98,7 +98,7 @@ impl Gen {
         writeln!(o, "match self.k3.val().index() {{").expect("string");
         let mut v = self.n(2);
         while v < 8 {
-            let label = if v % 2 == 0 {
+            let label = if v.is_multiple_of(2) {
                 format!("{v}")
             } else {
                 format!("0x{v}")

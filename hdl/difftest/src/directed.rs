@@ -213,7 +213,7 @@ block!(Cast1 [][] { y: O8, z: O32 } #[rtl] fn update(&mut self) {
     self.y.next = bit_cast::<8, 4>(s + 1);
     self.z.next = self.a.val().index().to_bits::<32>();
 });
-/// A local with the name of a module: `m::OP` is still the constant.
+// A local with the name of a module: `m::OP` is still the constant.
 block!(PathName [][] { y: O8, o: Signal<Out, Head> } #[rtl] fn update(&mut self) { let m = self.a.val(); let op = m + 1; self.y.next = if m == m::OP as u64 { op } else { bits(m::LAST as u64) }; self.o.next = Head { op: bits(m::OP as u64 & 7), ok: false }; });
 block!(Short [][] { q: O1 } #[rtl] fn update(&mut self) { let big = self.a.val() > 200; self.q.next = big && !self.p.val() || (self.a.val() & self.b.val()) == K; });
 block!(Replace [][] { y: O8 } #[rtl] fn update(&mut self) { let mut v = self.a.val(); v = v.replace_bit(3, self.p.val()); for i in 5..7 { v = v.replace_bit(i, self.b.val().get_bit(i) ^ v.get_bit(0)); } self.y.next = v.replace_bit(self.k.val().index(), true); });

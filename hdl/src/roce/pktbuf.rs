@@ -140,7 +140,7 @@ impl Logic for Pktbuf {
         let e = self.pending.o_data.val();
         let judged = self.v_valid.val() && self.pending.o_valid.val();
         let good = judged && v.good && !e.lost;
-        let bad = judged && !(v.good && !e.lost);
+        let bad = judged && (!v.good || e.lost);
         self.v_ready.next = self.pending.o_valid.val();
         self.pending.o_ready.next = self.v_valid.val();
         self.good.i_valid.next = good;
