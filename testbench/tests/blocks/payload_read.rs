@@ -76,7 +76,7 @@ impl Bench {
             ..pkt
         }
     }
-    fn from_memory(&mut self, iova: u64, len: usize) -> Packet {
+    fn read_from_memory(&mut self, iova: u64, len: usize) -> Packet {
         let qpn = self.random.below(1 << QP_W);
         let payload = self.random.bytes(len);
         self.memory.write(iova, &payload);
@@ -194,7 +194,7 @@ fn payloads_arrive_whole_and_in_order_at_every_alignment() {
             // every alignment, and lengths around the beat and the page
             let len = 1 + b.random.below(130) as usize;
             let at = b.place(n, len);
-            packets.push(b.from_memory(at, len));
+            packets.push(b.read_from_memory(at, len));
         }
         for _ in 0..200 {
             let kind = b.random.below(8);
@@ -209,7 +209,7 @@ fn payloads_arrive_whole_and_in_order_at_every_alignment() {
                     let len = b.random.within(0, most) as usize;
                     let at = b.random.below(4096);
                     let at = b.place(at, len);
-                    b.from_memory(at, len)
+                    b.read_from_memory(at, len)
                 }
             });
         }
@@ -283,7 +283,7 @@ fn a_packet_is_offered_soon_after_its_last_beat() {
     let mut b = bench(MemoryConfig::default());
     for len in [1, 64, 300, 4096] {
         let iova = b.place(17, len);
-        let p = b.from_memory(iova, len);
+        let p = b.read_from_memory(iova, len);
         b.cmd.send(&p.cmd);
         let got = b.dut.run(b.tx.recv());
         let mut finished = 0;
@@ -327,7 +327,7 @@ fn a_failed_read_sends_no_frame_and_reports_its_wqe_when_the_epoch_is_current() 
             let len = b.random.within(65, 4096) as usize;
             let bad = n % 3 == 1;
             let at = b.place(if bad { 4096 - 64 } else { 100 }, len);
-            let mut p = b.from_memory(at, len);
+            let mut p = b.read_from_memory(at, len);
             p.cmd.pkt.qpn = bits(if n % 2 == 0 { 7 } else { 8 });
             p.cmd.pkt.epoch = bits(3);
             if bad {
@@ -360,7 +360,7 @@ fn a_failed_read_sends_no_frame_and_reports_its_wqe_when_the_epoch_is_current() 
 
         // the epoch moves on while the read is under way: nobody is told
         let at = b.place(0, 4096);
-        let mut stale = b.from_memory(at, 4096);
+        let mut stale = b.read_from_memory(at, 4096);
         stale.cmd.pkt.qpn = bits(7);
         stale.cmd.pkt.epoch = bits(3);
         b.memory.fail(at..at + 4096, how);
@@ -378,7 +378,7 @@ fn a_stale_epoch_is_dropped_before_anything_is_read() {
     let mut want = vec![];
     for n in 0..100u64 {
         let at = b.place(9, 500);
-        let mut p = b.from_memory(at, 500);
+        let mut p = b.read_from_memory(at, 500);
         p.cmd.pkt.qpn = bits(n % 4);
         p.cmd.pkt.epoch = bits(b.random.below(2));
         b.set_epoch(n % 4, n % 2);
@@ -406,7 +406,7 @@ fn a_packet_that_waits_for_a_tag_sees_its_epoch_change() {
     let mut b = bench(MemoryConfig::default());
     b.tx.set_pause(Pause::Always);
     let at = b.place(0, 64);
-    let mut p = b.from_memory(at, 64);
+    let mut p = b.read_from_memory(at, 64);
     p.cmd.pkt.qpn = bits(9);
     for _ in 0..100 {
         b.cmd.send(&p.cmd);

@@ -52,7 +52,7 @@ fn bar0_satisfies_an_axi_lite_master_that_is_not_ours() {
         ),
         (regs::control::index::LAYOUT_HASH_HI, LAYOUT_HASH >> 32),
     ];
-    let words = u64::from(regs::mailbox::REGS[0].words);
+    let words = regs::mailbox::REGS[0].words;
     let mailbox = |i| regs::mailbox::BASE + 4 * (regs::mailbox::index::CMD_IN as u64 + i);
     let facts = json!({
         "identity": identity.map(|(i, v)| (at(i), v)),

@@ -123,6 +123,9 @@ struct Read {
     fail: bool,
 }
 
+/// Decides what becomes of a packet.
+pub type Judge = Box<dyn FnMut(&Packet, &mut Random) -> Fate>;
+
 pub struct Bench {
     pub dut: Dut,
     op: ChannelSource<QpOp>,
@@ -149,7 +152,7 @@ pub struct Bench {
     answers: VecDeque<(u64, u64, u64, u8)>,
     /// Cycles from a packet to its answer.
     pub delay: (u64, u64),
-    pub fate: Box<dyn FnMut(&Packet, &mut Random) -> Fate>,
+    pub fate: Judge,
     /// Packets that were not stale.
     pub log: Vec<Packet>,
     pub keep_log: bool,
@@ -485,12 +488,11 @@ impl Bench {
         while i < self.answers.len() {
             if self.answers[i].0 <= now {
                 let (_, qpn, psn, s) = self.answers.remove(i).unwrap();
-                if s & 0x60 == 0 {
-                    if let Some(q) = self.qps.get_mut(&qpn)
-                        && (psn + 1 + PSN - q.acked) % PSN < HALF
-                    {
-                        q.acked = (psn + 1) % PSN;
-                    }
+                if s & 0x60 == 0
+                    && let Some(q) = self.qps.get_mut(&qpn)
+                    && (psn + 1 + PSN - q.acked) % PSN < HALF
+                {
+                    q.acked = (psn + 1) % PSN;
                 }
                 self.ack.send(&AckIn {
                     qpn: qpn.into(),
@@ -604,11 +606,11 @@ impl Bench {
         } else {
             p.ack_req.then_some(((q.epsn + PSN - 1) % PSN, ack))
         };
-        if let Some((psn, s)) = answer {
-            if fate != Fate::Mute {
-                let d = self.random.within(self.delay.0, self.delay.1);
-                self.answer(d, p.qpn, psn, s);
-            }
+        if let Some((psn, s)) = answer
+            && fate != Fate::Mute
+        {
+            let d = self.random.within(self.delay.0, self.delay.1);
+            self.answer(d, p.qpn, psn, s);
         }
     }
     fn completion(&mut self, v: &Value<CqeReq>) {
@@ -736,10 +738,10 @@ impl Qp {
             !(1024..HALF).contains(&outstanding),
             "{outstanding} packets outstanding, {at}"
         );
-        if let Some((epoch, psn)) = self.last_sent {
-            if epoch == p.epoch {
-                assert_eq!(p.psn, (psn + 1) % PSN, "not the next PSN, {at}");
-            }
+        if let Some((epoch, psn)) = self.last_sent
+            && epoch == p.epoch
+        {
+            assert_eq!(p.psn, (psn + 1) % PSN, "not the next PSN, {at}");
         }
         self.last_sent = Some((p.epoch, p.psn));
         i

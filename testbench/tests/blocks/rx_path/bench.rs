@@ -417,7 +417,7 @@ impl Bench {
         }
     }
     /// What the command processor does after a fault.
-    pub fn to_error(&mut self, qpn: u32) {
+    pub fn put_in_error(&mut self, qpn: u32) {
         let cfg = QpCfg {
             state: qp_state::ERROR.into(),
             ..self.configs[&qpn]

@@ -226,7 +226,7 @@ fn invalid(name: &str, packets: &[Packet], posts: u64, remote_write: bool) {
         "{name}"
     );
     assert_eq!(b.count("rx_drop_qp_state"), 2, "{name}");
-    b.to_error(QPN);
+    b.put_in_error(QPN);
     b.check();
 }
 
@@ -377,7 +377,7 @@ fn a_receive_wqe_in_use_completes_with_the_error_and_the_rest_is_flushed() {
     b.send(QPN, packet(op::SEND_FIRST, PSN + 1, 256));
     b.send(QPN, packet(op::SEND_ONLY, PSN + 2, 8));
     b.check();
-    b.to_error(QPN);
+    b.put_in_error(QPN);
     b.check();
     let status: Vec<u8> = b.qps[&QPN].cqes.iter().map(|c| c.status).collect();
     assert_eq!(status, [model::OK, model::INV_REQ, model::FLUSH_ERR]);
@@ -487,7 +487,7 @@ fn bad_receive(name: &str, w: Rqe, syndrome: u8, status: u8) {
     b.send(QPN, packet(op::SEND_LAST, PSN + 2, 45));
     b.send(QPN, packet(op::SEND_ONLY, PSN + 3, 64));
     b.check();
-    b.to_error(QPN);
+    b.put_in_error(QPN);
     b.check();
     let q = &b.qps[&QPN];
     assert_eq!(q.acks.last().unwrap().syndrome, syndrome, "{name}");
@@ -628,7 +628,7 @@ fn parked_packets_of_a_queue_pair_that_is_destroyed_are_dropped_before_the_opera
         b.step(1000);
         assert!(b.host.borrow().cells.is_empty(), "cells are free");
         // a RESET waits for the read of the ring
-        assert_eq!(b.op_pending(), true);
+        assert!(b.op_pending());
         b.host.borrow_mut().hold_reads = false;
         b.wait_op();
         let q = b.qps.get_mut(&QPN).unwrap();
@@ -863,7 +863,7 @@ fn a_failed_payload_write_is_a_remote_operational_error() {
             q.posted = [buffer(0, 0), buffer(0, 0)].into();
         }
         b.check();
-        b.to_error(QPN);
+        b.put_in_error(QPN);
         b.check();
         let left = if send { 2 } else { 4 };
         assert_eq!((b.count("tx_nak_op"), b.count("flushed")), (1, left));
@@ -882,7 +882,7 @@ fn in_error_everything_posted_is_flushed_once_and_in_order_also_later() {
     }
     b.send(QPN, packet(op::SEND_FIRST, PSN + 5, 256));
     b.check();
-    b.to_error(QPN);
+    b.put_in_error(QPN);
     b.check();
     for n in [1, 30, 2, 32] {
         for i in 0..n {
