@@ -190,4 +190,32 @@ mod tests {
         assert_eq!((c.passed, c.failed, c.ignored), (2, 1, 1));
         assert_eq!(c.failures, ["c"]);
     }
+
+    fn sources(dir: &std::path::Path, out: &mut String) {
+        for e in std::fs::read_dir(dir).unwrap() {
+            let p = e.unwrap().path();
+            let skip = p.file_name().is_some_and(|n| n == "target" || n == ".git");
+            if p.is_dir() && !skip {
+                sources(&p, out);
+            } else if p.extension().is_some_and(|x| x == "rs") {
+                *out += &std::fs::read_to_string(&p).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn every_test_the_plan_names_exists() {
+        let root = crate::workspace::root();
+        let mut text = String::new();
+        sources(&root, &mut text);
+        let plan = std::fs::read_to_string(root.join("docs/testplan.md")).unwrap();
+        let words: Vec<&str> = plan.split('`').skip(1).step_by(2).collect();
+        let names: Vec<&str> = words.into_iter().filter(|w| !w.contains(' ')).collect();
+        assert!(names.len() > 40, "{} tests named", names.len());
+        let missing: Vec<_> = names
+            .iter()
+            .filter(|n| !text.contains(&format!("fn {n}()")))
+            .collect();
+        assert!(missing.is_empty(), "no such test: {missing:?}");
+    }
 }
