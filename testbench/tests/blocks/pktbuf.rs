@@ -1,4 +1,5 @@
 //! `roce::Pktbuf`
+use crate::beats::{BEAT, beats};
 use rocenic_contract::counters::Counter;
 use rocenic_hdl::cfg::{CELL_BEAT_W, CELL_W};
 use rocenic_hdl::roce::Pktbuf;
@@ -7,18 +8,9 @@ use rocenic_testbench::bfm::{ChannelSink, ChannelSource, Pause};
 use rocenic_testbench::{Dut, Random};
 use rust_hdl_core::prelude::*;
 
-const BEAT: usize = 64;
 /// The last cell of the free list is never taken.
 const USABLE: usize = (1 << CELL_W) - 1;
 const CELL_BYTES: usize = BEAT << CELL_BEAT_W;
-
-fn bits512(b: &[u8]) -> Bits<512> {
-    let mut x = Bits::<512>::default();
-    for (i, v) in b.iter().enumerate() {
-        x.set_bits::<8>(8 * i, u64::from(*v).into());
-    }
-    x
-}
 
 struct Bench {
     dut: Dut,
@@ -51,16 +43,7 @@ impl Bench {
     /// Queues a frame and its verdict; its number stands in the PSN.
     fn frame(&mut self, bytes: Vec<u8>, verdict: Result<(), Counter>) -> usize {
         let n = self.frames.len();
-        let beats = bytes.chunks(BEAT).count();
-        for (i, c) in bytes.chunks(BEAT).enumerate() {
-            let (bytes, last) = ((c.len() as u64).into(), i + 1 == beats);
-            self.rx.send(&Beat {
-                data: bits512(c),
-                bytes,
-                last,
-                err: false,
-            });
-        }
+        beats(&bytes).iter().for_each(|b| self.rx.send(b));
         let hdr = RxHdr {
             psn: (n as u64).into(),
             ..RxHdr::default()
@@ -208,7 +191,7 @@ fn overflow_drops_whole_frames_and_touches_no_other() {
     for cells in [3, 5, 9] {
         assert!(!USABLE.is_multiple_of(cells));
         let mut sent = vec![];
-        for _ in 0..250 {
+        for _ in 0..USABLE / cells + 30 {
             let len = r.within(
                 (CELL_BYTES * (cells - 1) + 1) as u64,
                 (CELL_BYTES * cells) as u64,
