@@ -68,9 +68,15 @@ def answer(q):
     raise ValueError(f"unknown op {q['op']}")
 
 
-for line in sys.stdin:
-    try:
-        reply = answer(json.loads(line))
-    except Exception as e:  # the test must see any of them
-        reply = {"error": f"{type(e).__name__}: {e}"}
-    print(json.dumps(reply), flush=True)
+def serve(answer):
+    """A JSON object a line in, one out; an exception becomes {"error": text}."""
+    for line in sys.stdin:
+        try:
+            reply = answer(json.loads(line))
+        except Exception as e:  # the test must see any of them
+            reply = {"error": f"{type(e).__name__}: {e}"}
+        print(json.dumps(reply), flush=True)
+
+
+if __name__ == "__main__":
+    serve(answer)

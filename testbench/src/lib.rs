@@ -35,6 +35,7 @@ pub mod dut;
 pub mod exec;
 pub mod python;
 pub mod random;
+pub mod responder;
 pub mod scapy;
 pub mod skip;
 pub mod system;

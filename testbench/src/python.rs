@@ -1,6 +1,6 @@
 //! The Python packages some tests need, in virtual environments under `<target>/tools/`, installed with hashes.
 use rocenic_sim::verilate::tools::{python_venv, tools_dir};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const SCAPY: (&str, &str) = ("scapy", include_str!("../py/requirements-scapy.txt"));
 const COCOTB: (&str, &str) = ("cocotb", include_str!("../py/requirements-cocotb.txt"));
@@ -35,6 +35,11 @@ pub fn scapy() -> Result<PathBuf, String> {
 /// What pip said.
 pub fn cocotb() -> Result<PathBuf, String> {
     interpreter(COCOTB)
+}
+
+/// A script of `testbench/py`.
+pub fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("py").join(name)
 }
 
 /// Forgets that an installation failed.

@@ -3,7 +3,6 @@ use crate::vectors::{from_hex, to_hex};
 use crate::{python, skip};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// Fields of a frame to make. Addresses as text; an IPv6 address makes an IPv6 frame.
@@ -98,18 +97,16 @@ impl Checked {
     }
 }
 
-/// The process. Its methods panic with what Python said.
-pub struct Scapy {
+/// A Python program beside the test that answers one line of JSON with another. Its methods panic with what Python said.
+pub(crate) struct Process {
+    name: &'static str,
     child: Child,
     requests: ChildStdin,
     replies: BufReader<ChildStdout>,
 }
-impl Scapy {
-    /// None, with the test noted as skipped, when scapy cannot be installed.
-    ///
-    /// # Panics
-    /// The process does not start.
-    pub fn start() -> Option<Scapy> {
+impl Process {
+    /// Starts a script of `testbench/py`. None, with the test noted as skipped, when scapy cannot be installed.
+    pub(crate) fn start(name: &'static str) -> Option<Process> {
         let python = match python::scapy() {
             Ok(p) => p,
             Err(why) => {
@@ -117,9 +114,8 @@ impl Scapy {
                 return None;
             }
         };
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("py/roce_server.py");
         let mut child = Command::new(&python)
-            .arg(&script)
+            .arg(python::script(name))
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -128,26 +124,46 @@ impl Scapy {
         let (Some(requests), Some(replies)) = (child.stdin.take(), child.stdout.take()) else {
             unreachable!("both are piped");
         };
-        Some(Scapy {
-            child,
-            requests,
-            replies: BufReader::new(replies),
-        })
+        let replies = BufReader::new(replies);
+        Some(Process { name, child, requests, replies })
+    }
+    #[track_caller]
+    pub(crate) fn ask(&mut self, q: &Value) -> Value {
+        let name = self.name;
+        writeln!(self.requests, "{q}").unwrap_or_else(|e| panic!("{name}: {e}"));
+        let mut line = String::new();
+        if let Err(e) = self.replies.read_line(&mut line) {
+            panic!("{name}: {e}");
+        }
+        let v: Value = serde_json::from_str(&line)
+            .unwrap_or_else(|e| panic!("{name} said `{line}`: {e}"));
+        if let Some(e) = v["error"].as_str() {
+            panic!("{name}: {e}; asked {q}");
+        }
+        v
+    }
+}
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The process. Its methods panic with what Python said.
+pub struct Scapy(Process);
+impl Scapy {
+    /// None, with the test noted as skipped, when scapy cannot be installed.
+    ///
+    /// # Panics
+    /// The process does not start.
+    pub fn start() -> Option<Scapy> {
+        Process::start("roce_server.py").map(Scapy)
     }
 
     #[track_caller]
     fn ask(&mut self, q: &Value) -> Value {
-        writeln!(self.requests, "{q}").unwrap_or_else(|e| panic!("scapy process: {e}"));
-        let mut line = String::new();
-        if let Err(e) = self.replies.read_line(&mut line) {
-            panic!("scapy process: {e}");
-        }
-        let v: Value = serde_json::from_str(&line)
-            .unwrap_or_else(|e| panic!("scapy process said `{line}`: {e}"));
-        if let Some(e) = v["error"].as_str() {
-            panic!("scapy: {e}; asked {q}");
-        }
-        v
+        self.0.ask(q)
     }
     #[track_caller]
     fn bytes(v: &Value, name: &str) -> Vec<u8> {
@@ -186,11 +202,5 @@ impl Scapy {
             &self.ask(&json!({"op": "icrc", "frame": to_hex(frame)})),
             "icrc",
         )
-    }
-}
-impl Drop for Scapy {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -23,24 +23,45 @@ const POLL_CYCLES: u64 = 8;
 /// Proxy of a NIC that runs on another thread.
 pub struct SimDevice(Mutex<(Sender<Ask>, Receiver<Answer>)>);
 
+/// What a NIC's MAC is connected to.
+pub(super) trait Line {
+    /// Called after every clock of the NIC.
+    fn step(&mut self, nic: &mut Nic) -> Result<(), WireError>;
+    /// The host program of this end is over.
+    fn finish(&mut self);
+    /// Nobody needs this end's NIC any more.
+    fn over(&self) -> bool;
+}
+impl Line for LinkEnd {
+    fn step(&mut self, nic: &mut Nic) -> Result<(), WireError> {
+        LinkEnd::step(self, nic)
+    }
+    fn finish(&mut self) {
+        LinkEnd::finish(self);
+    }
+    fn over(&self) -> bool {
+        self.both_finished()
+    }
+}
+
 /// The other end of the proxy: serves it with the NIC, on the NIC's thread.
-pub(super) struct Server {
+pub(super) struct Server<L> {
     asks: Receiver<Ask>,
     answers: Sender<Answer>,
     pub nic: Nic,
-    pub link: Option<LinkEnd>,
+    pub line: L,
     writes_seen: u64,
 }
 
 /// Both ends.
-pub(super) fn proxy() -> (SimDevice, impl FnOnce(Nic, Option<LinkEnd>) -> Server) {
+pub(super) fn proxy<L: Line>() -> (SimDevice, impl FnOnce(Nic, L) -> Server<L>) {
     let (to, asks) = channel();
     let (answers, from) = channel();
-    let server = move |nic, link| Server {
+    let server = move |nic, line| Server {
         asks,
         answers,
         nic,
-        link,
+        line,
         writes_seen: 0,
     };
     (SimDevice(Mutex::new((to, from))), server)
@@ -84,13 +105,10 @@ impl Device for SimDevice {
     }
 }
 
-impl Server {
+impl<L: Line> Server<L> {
     pub fn step(&mut self) -> Result<(), WireError> {
         self.nic.step()?;
-        match &mut self.link {
-            Some(l) => l.step(&mut self.nic),
-            None => Ok(()),
-        }
+        self.line.step(&mut self.nic)
     }
     /// Serves until the driver is gone.
     pub fn serve(&mut self) -> Result<(), WireError> {
@@ -137,12 +155,10 @@ impl Server {
         }
         Ok(0)
     }
-    /// Keeps the NIC running until both hosts have nothing left to do.
+    /// Keeps the NIC running until nobody needs it.
     pub fn finish(&mut self) -> Result<(), WireError> {
-        if let Some(l) = &mut self.link {
-            l.finish();
-        }
-        while self.link.as_ref().is_some_and(|l| !l.both_finished()) {
+        self.line.finish();
+        while !self.line.over() {
             self.step()?;
         }
         self.nic.trace_close();

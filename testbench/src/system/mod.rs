@@ -7,8 +7,10 @@ mod device;
 mod exchange;
 mod host;
 mod pair;
+mod solo;
 
 pub use device::SimDevice;
 pub use exchange::{Hear, Say, exchange};
 pub use host::SharedMemory;
 pub use pair::{HostFailure, NicReport, Pair, PairConfig, PairError, PairReport};
+pub use solo::{Solo, SoloConfig};

@@ -148,7 +148,7 @@ impl Pair {
             config,
         );
         let mut server = match nic {
-            Ok(nic) => server(nic, Some(end)),
+            Ok(nic) => server(nic, end),
             Err(e) => {
                 return Side {
                     result: Err(PairError::Nic {
@@ -179,7 +179,7 @@ impl Pair {
                 result = Err(PairError::Nic { side: name, error });
             }
             let (beats_read, beats_written, beats_sent) = server.nic.beats();
-            let wire = server.link.as_ref().map(|l| l.counts()).unwrap_or_default();
+            let wire = server.line.counts();
             let report = NicReport {
                 cycles: server.nic.cycle(),
                 beats_read,
@@ -187,8 +187,7 @@ impl Pair {
                 beats_sent,
                 wire,
             };
-            if let Some(l) = server.link.take()
-                && let Err(error) = l.close()
+            if let Err(error) = server.line.close()
                 && result.is_ok()
             {
                 result = Err(PairError::Nic { side: name, error });
@@ -198,7 +197,7 @@ impl Pair {
     }
 }
 /// Tells the NIC's thread, also when the program panics.
-struct QuitAtEnd(Arc<SimDevice>);
+pub(super) struct QuitAtEnd(pub Arc<SimDevice>);
 impl Drop for QuitAtEnd {
     fn drop(&mut self) {
         self.0.quit();

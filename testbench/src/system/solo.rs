@@ -1,0 +1,111 @@
+//! One host, one NIC, and a peer at the other end of the wire that is not ours.
+use super::device::{Line, proxy};
+use super::host::SharedMemory;
+use super::pair::{HostFailure, NicReport, PairError, QuitAtEnd};
+use rocenic_driver::Transport;
+use rocenic_driver::transport::in_process::{DmaSpace, InProcess};
+use rocenic_sim::nic::{HostConfig, Nic, NicConfig, Pace, WireFrame};
+use rocenic_sim::verilate::Library;
+use rocenic_sim::wire::{Error as WireError, FaultCounts, LinkConfig};
+use std::sync::Arc;
+
+/// What a run is made of.
+#[derive(Clone, Debug)]
+pub struct SoloConfig {
+    pub seed: u64,
+    pub host: HostConfig,
+    pub pace: Pace,
+    /// Cycles from the NIC to the peer, and back.
+    pub delay: u64,
+    /// DMA memory of the host in bytes.
+    pub memory: usize,
+}
+impl Default for SoloConfig {
+    fn default() -> Self {
+        SoloConfig {
+            seed: 1,
+            host: HostConfig::default(),
+            pace: Pace::None,
+            delay: LinkConfig::default().delay,
+            memory: 1 << 30,
+        }
+    }
+}
+
+/// Runs a host program on one NIC.
+pub struct Solo {
+    library: Arc<Library>,
+    config: SoloConfig,
+}
+/// The peer answers at once, in simulated time: no thread, no clock of its own.
+struct Answers<P> {
+    peer: P,
+    delay: u64,
+    frames: u64,
+    finished: bool,
+}
+impl<P: FnMut(&WireFrame) -> Vec<Vec<u8>>> Line for Answers<P> {
+    fn step(&mut self, nic: &mut Nic) -> Result<(), WireError> {
+        let sent: Vec<WireFrame> = nic.sent().collect();
+        for f in sent {
+            self.frames += 1;
+            for bytes in (self.peer)(&f) {
+                nic.deliver(f.last + 2 * self.delay, bytes);
+            }
+        }
+        Ok(())
+    }
+    fn finish(&mut self) {
+        self.finished = true;
+    }
+    fn over(&self) -> bool {
+        self.finished
+    }
+}
+
+impl Solo {
+    /// Uses a model from [`rocenic_sim::nic::library`].
+    pub fn new(library: &Arc<Library>, config: SoloConfig) -> Solo {
+        Solo { library: library.clone(), config }
+    }
+    /// Runs the program to its end. `peer` is called with every frame the NIC has sent, on the caller's thread, and gives
+    /// the frames that come back.
+    pub fn run<R: Send>(
+        &self,
+        program: impl FnOnce(Arc<dyn Transport>) -> Result<R, HostFailure> + Send,
+        peer: impl FnMut(&WireFrame) -> Vec<Vec<u8>>,
+    ) -> Result<(R, NicReport), PairError> {
+        let side = 'A';
+        let fault = |error| PairError::Nic { side, error };
+        let space = DmaSpace::new(self.config.memory);
+        let (device, server) = proxy();
+        let device = Arc::new(device);
+        let transport: Arc<dyn Transport> = Arc::new(InProcess::new(device.clone(), space.clone()));
+        let config = NicConfig {
+            seed: self.config.seed,
+            host: self.config.host.clone(),
+            pace: self.config.pace,
+            trace: None,
+        };
+        let nic = Nic::new(&self.library, "nic_solo", Box::new(SharedMemory(space)), config);
+        let nic = nic.map_err(|e| fault(e.into()))?;
+        let line = Answers { peer, delay: self.config.delay, frames: 0, finished: false };
+        let mut server = server(nic, line);
+        // the scope owns the server: when the peer panics, the program sees its device gone and ends
+        std::thread::scope(move |s| {
+            let host = s.spawn(move || {
+                let _quit = QuitAtEnd(device);
+                program(transport)
+            });
+            let served = server.serve();
+            let host = host.join().map_err(|_| PairError::Panic { side })?;
+            served.map_err(fault)?;
+            let result = host.map_err(|error| PairError::Host { side, error })?;
+            server.finish().map_err(fault)?;
+            let (beats_read, beats_written, beats_sent) = server.nic.beats();
+            let wire = FaultCounts { passed: server.line.frames, ..FaultCounts::default() };
+            let cycles = server.nic.cycle();
+            Ok((result, NicReport { cycles, beats_read, beats_written, beats_sent, wire }))
+        })
+    }
+}
