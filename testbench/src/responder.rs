@@ -45,7 +45,7 @@ pub struct Heard {
     /// Cycles of its first and last beat at the requester's MAC.
     pub first: u64,
     pub last: u64,
-    pub opcode: u8,
+    pub opcode: u64,
     pub psn: u32,
     pub ack_request: bool,
     /// Of the payload, without pad.
@@ -101,7 +101,7 @@ impl Responder {
         self.heard.push(Heard {
             first: f.first,
             last: f.last,
-            opcode: n("opcode").unwrap_or_default() as u8,
+            opcode: n("opcode").unwrap_or_default(),
             psn: n("psn").unwrap_or_default() as u32,
             ack_request: n("ackreq") == Some(1),
             length: n("length").unwrap_or_default() as usize,

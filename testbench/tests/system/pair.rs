@@ -17,15 +17,15 @@ pub const B: Port = Port {
     pmtu: Pmtu::Mtu4096,
 };
 /// More simulated time than any test here needs.
-const LONG: u64 = 4_000_000;
+pub const LONG: u64 = 4_000_000;
 
-fn payload(len: usize, seed: u64) -> Vec<u8> {
+pub fn payload(len: usize, seed: u64) -> Vec<u8> {
     let mut r = rocenic_testbench::Random::new(seed);
     (0..len).map(|_| r.next_u64() as u8).collect()
 }
 
 /// The error with what the device counted.
-fn stuck(c: &Context, e: Error) -> anyhow::Error {
+pub fn stuck(c: &Context, e: Error) -> anyhow::Error {
     let counted = contract::counters::Counter::ALL.iter().filter_map(|k| {
         let n = c.counter(*k).ok()?;
         (n > 0).then(|| format!("  {} {n}\n", k.info().name))

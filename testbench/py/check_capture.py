@@ -1,0 +1,117 @@
+"""check_capture.py FILE [--harmed N]: every frame of a capture of RoCEv2 traffic, judged by three that do not know each other.
+
+tshark must decode it as RoCEv2, not malformed, with the headers that scapy sees; scapy and a routine on bytes and zlib
+must compute the ICRC that stands in it. --harmed N allows N frames whose ICRC is wrong (a wire that flips bits).
+Prints how many frames of each opcode there are.
+"""
+import argparse
+import collections
+import json
+import subprocess
+import sys
+
+import pcapng
+import roce_server
+
+# what tshark calls the fields, and scapy's reader here
+FIELDS = {
+    "infiniband.bth.opcode": "opcode",
+    "infiniband.bth.se": "solicited",
+    "infiniband.bth.m": "migreq",
+    "infiniband.bth.padcnt": "padcount",
+    "infiniband.bth.tver": "version",
+    "infiniband.bth.p_key": "pkey",
+    "infiniband.bth.destqp": "dqpn",
+    "infiniband.bth.a": "ackreq",
+    "infiniband.bth.psn": "psn",
+    "udp.srcport": "sport",
+    "udp.dstport": "dport",
+    "udp.length": "udp_length",
+    "ip.len": "ip_length",
+}
+RETH = ("infiniband.reth.va", 0, 8), ("infiniband.reth.r_key", 8, 12), ("infiniband.reth.dmalen", 12, 16)
+AETH = ("infiniband.aeth.syndrome", 0, 1), ("infiniband.aeth.msn", 1, 4)
+WITH_RETH, ACKNOWLEDGE = (6, 10, 11), 17
+EXPERT, MALFORMED, ICRC = "_ws.expert.message", "_ws.malformed", "infiniband.invariant.crc"
+
+
+class Wrong(Exception):
+    pass
+
+
+def number(text):
+    text = text.split(",")[0]
+    if text in ("True", "False"):
+        return int(text == "True")
+    return int(text, 0)
+
+
+def tshark(path):
+    """A dictionary of texts for every frame."""
+    names = [*FIELDS, *(n for n, _, _ in RETH + AETH), MALFORMED, EXPERT, ICRC, "frame.protocols"]
+    command = ["tshark", "-n", "-r", path, "-T", "fields", "-E", "separator=/t", "-E", "occurrence=f"]
+    command += ["-o", "ip.check_checksum:TRUE"]
+    for n in names:
+        command += ["-e", n]
+    run = subprocess.run(command, capture_output=True, text=True)
+    if run.returncode:
+        raise Wrong(f"tshark: {run.stderr.strip()}")
+    return [dict(zip(names, line.split("\t"))) for line in run.stdout.splitlines()]
+
+
+def compare(shark, fields, rest):
+    """Both must have read the same."""
+    want = {n: fields[f] for n, f in FIELDS.items()}
+    parts = RETH if fields["opcode"] in WITH_RETH else AETH if fields["opcode"] == ACKNOWLEDGE else ()
+    want.update({n: int.from_bytes(rest[a:b], "big") for n, a, b in parts})
+    for name, value in want.items():
+        if not shark[name]:
+            raise Wrong(f"tshark sees no {name} in opcode {fields['opcode']:#x} ({shark['frame.protocols']})")
+        if number(shark[name]) != value:
+            raise Wrong(f"{name}: tshark {shark[name]}, scapy {value:#x}")
+
+
+def check(path, harmed):
+    decoded = tshark(path)
+    frames = list(pcapng.frames(path))
+    if len(decoded) != len(frames):
+        raise Wrong(f"{len(frames)} frames, tshark saw {len(decoded)}")
+    counts, bad = collections.Counter(), 0
+    for i, (shark, frame) in enumerate(zip(decoded, frames), 1):
+        try:
+            try:
+                c = roce_server.check(frame)
+                good = c["good"]
+                if good != (roce_server.icrc(frame) == roce_server.carried(frame)):
+                    raise Wrong("scapy and zlib disagree about the ICRC")
+            except (ValueError, IndexError):
+                good = False
+            if not good:
+                bad += 1
+                if bad > harmed:
+                    raise Wrong("wrong ICRC")
+                continue
+            if not c["fields"]["ip_checksum_good"]:
+                raise Wrong("wrong IP checksum")
+            if shark[MALFORMED] or "alformed" in shark[EXPERT]:
+                raise Wrong(f"malformed to tshark: {shark[EXPERT]}")
+            compare(shark, c["fields"], bytes.fromhex(c["fields"]["rest"]))
+            counts[c["fields"]["opcode"]] += 1
+        except Wrong as e:
+            raise Wrong(f"frame {i} of {path}: {e}\n{frame.hex()}") from None
+    return {"frames": len(frames), "harmed": bad, "opcodes": {str(k): n for k, n in sorted(counts.items())}}
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    a.add_argument("capture")
+    a.add_argument("--harmed", type=int, default=0)
+    a = a.parse_args()
+    try:
+        print(json.dumps(check(a.capture, a.harmed)))
+    except (Wrong, ValueError, OSError) as e:
+        sys.exit(f"check_capture: {e}")
+
+
+if __name__ == "__main__":
+    main()
