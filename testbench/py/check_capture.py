@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 
+import icrc
 import pcapng
 import roce_server
 
@@ -82,7 +83,7 @@ def check(path, harmed):
             try:
                 c = roce_server.check(frame)
                 good = c["good"]
-                if good != (roce_server.icrc(frame) == roce_server.carried(frame)):
+                if good != (icrc.icrc(frame) == icrc.carried(frame)):
                     raise Wrong("scapy and zlib disagree about the ICRC")
             except (ValueError, IndexError):
                 good = False

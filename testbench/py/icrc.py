@@ -35,3 +35,9 @@ def masked(frame):
 
 def icrc(frame):
     return struct.pack("<I", zlib.crc32(masked(frame)[0]) & 0xffffffff)
+
+
+def carried(frame):
+    """The ICRC that stands in the frame."""
+    end = masked(frame)[1]
+    return frame[end:end + 4]

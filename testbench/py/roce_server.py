@@ -22,12 +22,6 @@ from scapy.packet import Raw  # noqa: E402
 from icrc import icrc, masked  # noqa: E402
 
 
-def carried(frame):
-    """The ICRC that stands in the frame."""
-    end = masked(frame)[1]
-    return frame[end:end + 4]
-
-
 def make(q):
     p = Ether(dst=q["dmac"], src=q["smac"])
     for tag in q.get("vlans", []):

@@ -68,7 +68,10 @@ impl Responder {
     /// None, with the test noted as skipped, when scapy cannot be installed.
     pub fn start() -> Option<Responder> {
         let process = Process::start("roce_responder.py")?;
-        Some(Responder { process, heard: vec![] })
+        Some(Responder {
+            process,
+            heard: vec![],
+        })
     }
     /// Begins anew.
     #[track_caller]
@@ -91,12 +94,15 @@ impl Responder {
             Plan::Mute => ("mute", 0),
             Plan::Deaf => ("deaf", 0),
         };
-        self.process.ask(&json!({"op": "plan", "psn": psn, "do": what, "times": times, "timer": timer}));
+        self.process
+            .ask(&json!({"op": "plan", "psn": psn, "do": what, "times": times, "timer": timer}));
     }
     /// Hears a frame; the answers to it.
     #[track_caller]
     pub fn frame(&mut self, f: &WireFrame) -> Vec<Vec<u8>> {
-        let v = self.process.ask(&json!({"op": "frame", "frame": to_hex(&f.bytes)}));
+        let v = self
+            .process
+            .ask(&json!({"op": "frame", "frame": to_hex(&f.bytes)}));
         let n = |name: &str| v["fields"][name].as_u64();
         self.heard.push(Heard {
             first: f.first,

@@ -125,7 +125,12 @@ impl Process {
             unreachable!("both are piped");
         };
         let replies = BufReader::new(replies);
-        Some(Process { name, child, requests, replies })
+        Some(Process {
+            name,
+            child,
+            requests,
+            replies,
+        })
     }
     #[track_caller]
     pub(crate) fn ask(&mut self, q: &Value) -> Value {
@@ -135,8 +140,8 @@ impl Process {
         if let Err(e) = self.replies.read_line(&mut line) {
             panic!("{name}: {e}");
         }
-        let v: Value = serde_json::from_str(&line)
-            .unwrap_or_else(|e| panic!("{name} said `{line}`: {e}"));
+        let v: Value =
+            serde_json::from_str(&line).unwrap_or_else(|e| panic!("{name} said `{line}`: {e}"));
         if let Some(e) = v["error"].as_str() {
             panic!("{name}: {e}; asked {q}");
         }

@@ -28,7 +28,9 @@ pub fn run() -> anyhow::Result<()> {
 /// Installs it when it is not there; its version.
 fn tshark() -> anyhow::Result<String> {
     let version = || {
-        let out = std::process::Command::new("tshark").arg("--version").output()?;
+        let out = std::process::Command::new("tshark")
+            .arg("--version")
+            .output()?;
         let text = String::from_utf8_lossy(&out.stdout).into_owned();
         anyhow::Ok(text.lines().next().unwrap_or_default().to_owned())
     };

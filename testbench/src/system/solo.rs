@@ -66,7 +66,10 @@ impl<P: FnMut(&WireFrame) -> Vec<Vec<u8>>> Line for Answers<P> {
 impl Solo {
     /// Uses a model from [`rocenic_sim::nic::library`].
     pub fn new(library: &Arc<Library>, config: SoloConfig) -> Solo {
-        Solo { library: library.clone(), config }
+        Solo {
+            library: library.clone(),
+            config,
+        }
     }
     /// Runs the program to its end. `peer` is called with every frame the NIC has sent, on the caller's thread, and gives
     /// the frames that come back.
@@ -87,9 +90,19 @@ impl Solo {
             pace: self.config.pace,
             trace: None,
         };
-        let nic = Nic::new(&self.library, "nic_solo", Box::new(SharedMemory(space)), config);
+        let nic = Nic::new(
+            &self.library,
+            "nic_solo",
+            Box::new(SharedMemory(space)),
+            config,
+        );
         let nic = nic.map_err(|e| fault(e.into()))?;
-        let line = Answers { peer, delay: self.config.delay, frames: 0, finished: false };
+        let line = Answers {
+            peer,
+            delay: self.config.delay,
+            frames: 0,
+            finished: false,
+        };
         let mut server = server(nic, line);
         // the scope owns the server: when the peer panics, the program sees its device gone and ends
         std::thread::scope(move |s| {
@@ -103,9 +116,21 @@ impl Solo {
             let result = host.map_err(|error| PairError::Host { side, error })?;
             server.finish().map_err(fault)?;
             let (beats_read, beats_written, beats_sent) = server.nic.beats();
-            let wire = FaultCounts { passed: server.line.frames, ..FaultCounts::default() };
+            let wire = FaultCounts {
+                passed: server.line.frames,
+                ..FaultCounts::default()
+            };
             let cycles = server.nic.cycle();
-            Ok((result, NicReport { cycles, beats_read, beats_written, beats_sent, wire }))
+            Ok((
+                result,
+                NicReport {
+                    cycles,
+                    beats_read,
+                    beats_written,
+                    beats_sent,
+                    wire,
+                },
+            ))
         })
     }
 }

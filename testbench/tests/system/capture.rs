@@ -6,6 +6,8 @@ use rocenic_testbench::{python, skip};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+const LEN: usize = 300_000;
+
 /// A directory for what a test writes.
 pub fn scratch(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -14,25 +16,43 @@ pub fn scratch(name: &str) -> PathBuf {
 }
 /// Runs a script of ours with Python; what it printed.
 fn script(python: &Path, name: &str, args: &[&str]) -> String {
-    let run = Command::new(python).arg(python::script(name)).args(args).output();
+    let run = Command::new(python)
+        .arg(python::script(name))
+        .args(args)
+        .output();
     let run = run.unwrap_or_else(|e| panic!("{}: {e}", python.display()));
     let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
-    assert!(run.status.success(), "{name} {args:?}: {}", text(&run.stderr));
+    assert!(
+        run.status.success(),
+        "{name} {args:?}: {}",
+        text(&run.stderr)
+    );
     text(&run.stdout)
 }
 fn have_tshark() -> bool {
-    Command::new("tshark").arg("--version").output().is_ok_and(|o| o.status.success())
+    Command::new("tshark")
+        .arg("--version")
+        .output()
+        .is_ok_and(|o| o.status.success())
 }
 /// A transfer through a wire with these faults; its capture.
-fn captured(name: &str, faults: Faults) -> PathBuf {
+fn captured(name: &str, len: usize, faults: Faults) -> PathBuf {
     let path = scratch(name).join("wire.pcapng");
-    let mut config = PairConfig { seed: 5, capture: Some(path.clone()), ..PairConfig::default() };
-    config.link.faults = faults;
-    let r = transfer(config, LEN, 2);
-    eprintln!("{:?}", r.nics);
+    let mut config = PairConfig {
+        seed: 5,
+        capture: Some(path.clone()),
+        ..PairConfig::default()
+    };
+    config.link.faults = faults.clone();
+    let r = transfer(config, len, 2);
+    let lost: u64 = r.nics.iter().map(|n| n.wire.dropped).sum();
+    assert!(
+        faults.drop == 0.0 || lost > 0,
+        "the wire lost nothing: {:?}",
+        r.nics
+    );
     path
 }
-const LEN: usize = 300_000;
 
 #[test]
 fn tshark_scapy_and_another_icrc_agree_on_every_frame() {
@@ -43,9 +63,14 @@ fn tshark_scapy_and_another_icrc_agree_on_every_frame() {
     if !have_tshark() {
         return skip::note("no tshark; run: apt-get install tshark");
     }
-    let bad_wire = Faults { drop: 0.02, duplicate: 0.02, reorder: 0.02, corrupt: 0.0 };
+    let bad_wire = Faults {
+        drop: 0.02,
+        duplicate: 0.02,
+        reorder: 0.02,
+        corrupt: 0.0,
+    };
     for (name, faults) in [("clean", Faults::default()), ("bad-wire", bad_wire)] {
-        let path = captured(name, faults);
+        let path = captured(name, LEN, faults);
         let said = script(&python, "check_capture.py", &[&path.display().to_string()]);
         eprint!("{name}: {said}");
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
@@ -57,11 +82,25 @@ fn tshark_scapy_and_another_icrc_agree_on_every_frame() {
 
 #[test]
 fn the_capture_alone_holds_the_data_that_one_percent_of_loss_could_not_stop() {
-    let path = captured("one-percent", Faults { drop: 0.01, ..Faults::default() });
+    let path = captured(
+        "one-percent",
+        2 * LEN,
+        Faults {
+            drop: 0.01,
+            ..Faults::default()
+        },
+    );
     let out = path.with_file_name("rebuilt");
-    let args = [&path.display().to_string(), "--out", &out.display().to_string()];
+    let args = [
+        &path.display().to_string(),
+        "--out",
+        &out.display().to_string(),
+    ];
     // nothing but the standard library is needed
-    eprint!("{}", script(Path::new("python3"), "rebuild.py", &args.map(|a| a as &str)));
+    eprint!(
+        "{}",
+        script(Path::new("python3"), "rebuild.py", &args.map(|a| a as &str))
+    );
     let rebuilt = std::fs::read(&out).expect("rebuild.py wrote the file");
-    assert!(rebuilt == data(LEN), "the rebuilt bytes differ");
+    assert!(rebuilt == data(2 * LEN), "the rebuilt bytes differ");
 }

@@ -13,9 +13,18 @@ struct Run {
 }
 fn run(name: &str, seed: u64) -> Run {
     let path = scratch(name).join("wire.pcapng");
-    let mut config = PairConfig { seed, capture: Some(path.clone()), ..PairConfig::default() };
+    let mut config = PairConfig {
+        seed,
+        capture: Some(path.clone()),
+        ..PairConfig::default()
+    };
     config.link.seed = seed;
-    config.link.faults = Faults { drop: 0.03, duplicate: 0.02, reorder: 0.03, corrupt: 0.02 };
+    config.link.faults = Faults {
+        drop: 0.03,
+        duplicate: 0.02,
+        reorder: 0.03,
+        corrupt: 0.02,
+    };
     let r = transfer(config, 100_000, 3);
     let capture = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     Run { capture, done: r.a }
@@ -23,9 +32,17 @@ fn run(name: &str, seed: u64) -> Run {
 #[track_caller]
 fn same(what: &str, a: &Run, b: &Run) {
     let first = a.done.iter().zip(&b.done).find(|(x, y)| x != y);
-    assert!(a.done == b.done, "{what}: completions differ, first {first:?}");
+    assert!(
+        a.done == b.done,
+        "{what}: completions differ, first {first:?}"
+    );
     let at = a.capture.iter().zip(&b.capture).position(|(x, y)| x != y);
-    assert!(a.capture == b.capture, "{what}: captures of {} and {} bytes, first difference {at:?}", a.capture.len(), b.capture.len());
+    assert!(
+        a.capture == b.capture,
+        "{what}: captures of {} and {} bytes, first difference {at:?}",
+        a.capture.len(),
+        b.capture.len()
+    );
 }
 
 /// Tells a child of this test program what to run, and where to leave the completions.
@@ -36,7 +53,10 @@ const SEED: u64 = 4;
 struct Load(Child);
 impl Load {
     fn start() -> Load {
-        let sh = Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn();
+        let sh = Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .stdin(Stdio::null())
+            .spawn();
         Load(sh.expect("a shell"))
     }
 }
@@ -53,7 +73,8 @@ fn one_seed_gives_one_run_whatever_the_machine_does() {
         // the child's part: a run on the core it was given
         let r = run(&name, SEED);
         let text = serde_json::to_string(&r.done).expect("numbers");
-        return std::fs::write(scratch(&name).join("done.json"), text).expect("scratch is writable");
+        return std::fs::write(scratch(&name).join("done.json"), text)
+            .expect("scratch is writable");
     }
     let first = run("first", SEED);
     {
@@ -61,17 +82,31 @@ fn one_seed_gives_one_run_whatever_the_machine_does() {
         same("under load", &first, &run("load", SEED));
     }
     let other = run("other-seed", SEED + 1);
-    assert!(other.capture != first.capture && other.done != first.done, "another seed gives another run");
+    assert!(
+        other.capture != first.capture && other.done != first.done,
+        "another seed gives another run"
+    );
 
     let me = std::env::current_exe().expect("this program");
     let name = "one-core";
     let test = std::thread::current().name().unwrap_or_default().to_owned();
-    let child = Command::new("taskset").args(["-c", "0"]).arg(me).args(["--exact", &test]).env(CHILD, name).output();
+    let child = Command::new("taskset")
+        .args(["-c", "0"])
+        .arg(me)
+        .args(["--exact", &test])
+        .env(CHILD, name)
+        .output();
     let child = child.expect("taskset (util-linux) runs");
-    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
-    let done = std::fs::read_to_string(scratch(name).join("done.json")).expect("the child left its completions");
+    assert!(
+        child.status.success(),
+        "{}",
+        String::from_utf8_lossy(&child.stdout)
+    );
+    let done = std::fs::read_to_string(scratch(name).join("done.json"))
+        .expect("the child left its completions");
     let one_core = Run {
-        capture: std::fs::read(scratch(name).join("wire.pcapng")).expect("the child left its capture"),
+        capture: std::fs::read(scratch(name).join("wire.pcapng"))
+            .expect("the child left its capture"),
         done: serde_json::from_str(&done).expect("numbers"),
     };
     same("on one core", &first, &one_core);

@@ -1,6 +1,7 @@
 //! One NIC against a responder that is not ours: what the requester does, seen from outside.
 use super::pair::{A, B, LONG, payload, stuck};
 use anyhow::{Result, ensure};
+use rocenic_driver::contract::cmd::qp_state::QpState;
 use rocenic_driver::contract::opcode;
 use rocenic_driver::contract::syndrome::{ack_timeout_ns, rnr_ns};
 use rocenic_driver::contract::wqe;
@@ -31,7 +32,14 @@ struct Path {
 }
 impl Default for Path {
     fn default() -> Self {
-        Path { pmtu: Pmtu::Mtu1024, psn: 100, timeout: 8, retries: 7, rnr_retries: 7, inline_up_to: wqe::MAX_INLINE }
+        Path {
+            pmtu: Pmtu::Mtu1024,
+            psn: 100,
+            timeout: 8,
+            retries: 7,
+            rnr_retries: 7,
+            inline_up_to: wqe::MAX_INLINE,
+        }
     }
 }
 /// What a program has at hand.
@@ -45,13 +53,20 @@ impl Host {
     /// Waits for a completion with this number and status.
     fn expect(&self, id: u64, status: Status) -> Result<WorkCompletion> {
         let w = self.cq.wait(LONG).map_err(|e| stuck(&self.c, e))?;
-        ensure!((w.id, w.status) == (id, status), "expected {id} {status}, got {w:?}");
+        ensure!(
+            (w.id, w.status) == (id, status),
+            "expected {id} {status}, got {w:?}"
+        );
         Ok(w)
     }
 }
 
 /// Runs a program on a connected queue pair; the responder, or nothing when it cannot be had here.
-fn run(path: Path, plans: &[(u32, Plan, u32)], program: impl FnOnce(&Host, Qp<Rts>) -> Result<()> + Send) -> Option<Responder> {
+fn run(
+    path: Path,
+    plans: &[(u32, Plan, u32)],
+    program: impl FnOnce(&Host, Qp<Rts>) -> Result<()> + Send,
+) -> Option<Responder> {
     let mut responder = Responder::start()?;
     responder.setup(&Setup {
         qpn: PEER_QPN,
@@ -69,17 +84,36 @@ fn run(path: Path, plans: &[(u32, Plan, u32)], program: impl FnOnce(&Host, Qp<Rt
     for (psn, plan, times) in plans {
         responder.plan(*psn, *plan, *times);
     }
-    let library = rocenic_sim::nic::library(false).expect("the NIC builds");
+    let library = super::library();
     let host = move |t| -> Result<()> {
         let c = Context::open(t)?;
         c.set_port(A)?;
         let pd = c.alloc_pd()?;
         let cq = c.create_cq(64)?;
-        let qp = pd.qp(&cq, &cq).number(QPN).psn(path.psn).inline_up_to(path.inline_up_to).build()?.init()?;
-        let to = Connection::to(Endpoint { qpn: PEER_QPN, psn: 0, mac: B.mac, ipv4: B.ipv4 });
-        let to = to.pmtu(path.pmtu).timeout(path.timeout).retries(path.retries).rnr_retries(path.rnr_retries);
+        let qp = pd
+            .qp(&cq, &cq)
+            .number(QPN)
+            .psn(path.psn)
+            .inline_up_to(path.inline_up_to)
+            .build()?
+            .init()?;
+        let to = Connection::to(Endpoint {
+            qpn: PEER_QPN,
+            psn: 0,
+            mac: B.mac,
+            ipv4: B.ipv4,
+        });
+        let to = to
+            .pmtu(path.pmtu)
+            .timeout(path.timeout)
+            .retries(path.retries)
+            .rnr_retries(path.rnr_retries);
         let qp = qp.connect(&to)?;
-        let remote = RemoteMemory { va: VA, rkey: RKEY, len: SIZE as u32 };
+        let remote = RemoteMemory {
+            va: VA,
+            rkey: RKEY,
+            len: SIZE as u32,
+        };
         program(&Host { c, pd, cq, remote }, qp)
     };
     let r = Solo::new(&library, SoloConfig::default()).run(host, |f| responder.frame(f));
@@ -103,11 +137,33 @@ fn between(a: &Heard, b: &Heard) -> u64 {
 /// WRITEs and SENDs of lengths around every border, from and to addresses of every alignment.
 fn every_length(pmtu: Pmtu) {
     let m = pmtu.bytes();
-    let lengths = [0, 1, 2, 3, 4, 5, 31, 63, 64, 65, m - 1, m, m + 1, m + 4, 2 * m, 2 * m + 3, 3 * m - 1];
+    let lengths = [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        31,
+        63,
+        64,
+        65,
+        m - 1,
+        m,
+        m + 1,
+        m + 4,
+        2 * m,
+        2 * m + 3,
+        3 * m - 1,
+    ];
     let seed = rocenic_testbench::Random::seed(1);
     let data = payload(SIZE, seed);
     // the PSN wraps on the way
-    let path = Path { pmtu, psn: 0xff_fff0, ..Path::default() };
+    let path = Path {
+        pmtu,
+        psn: 0xff_fff0,
+        ..Path::default()
+    };
     let mut expected = vec![0; SIZE];
     let mut sends = vec![];
     let mut at = 0;
@@ -142,8 +198,18 @@ fn every_length(pmtu: Pmtu) {
     for len in lengths {
         let packets = len.div_ceil(m).max(1);
         for (first, middle, last, only) in [
-            (opcode::RC_WRITE_FIRST, opcode::RC_WRITE_MIDDLE, opcode::RC_WRITE_LAST, opcode::RC_WRITE_ONLY),
-            (opcode::RC_SEND_FIRST, opcode::RC_SEND_MIDDLE, opcode::RC_SEND_LAST, opcode::RC_SEND_ONLY),
+            (
+                opcode::RC_WRITE_FIRST,
+                opcode::RC_WRITE_MIDDLE,
+                opcode::RC_WRITE_LAST,
+                opcode::RC_WRITE_ONLY,
+            ),
+            (
+                opcode::RC_SEND_FIRST,
+                opcode::RC_SEND_MIDDLE,
+                opcode::RC_SEND_LAST,
+                opcode::RC_SEND_ONLY,
+            ),
         ] {
             want.extend((0..packets).map(|i| match i {
                 _ if packets == 1 => only,
@@ -155,11 +221,24 @@ fn every_length(pmtu: Pmtu) {
     }
     let got: Vec<u64> = r.heard.iter().map(|h| h.opcode).collect();
     assert_eq!(got, want, "opcodes");
-    let want: Vec<u32> = (0..want.len() as u32).map(|i| (path.psn + i) & 0xff_ffff).collect();
+    let want: Vec<u32> = (0..want.len() as u32)
+        .map(|i| (path.psn + i) & 0xff_ffff)
+        .collect();
     assert_eq!(psns(&r), want, "PSNs");
     // whoever ends a message must be told
-    let ends = |h: &&Heard| ![opcode::RC_WRITE_FIRST, opcode::RC_WRITE_MIDDLE, opcode::RC_SEND_FIRST, opcode::RC_SEND_MIDDLE].contains(&h.opcode);
-    assert!(r.heard.iter().filter(ends).all(|h| h.ack_request), "the last packet of a message asks for an ACK");
+    let ends = |h: &&Heard| {
+        ![
+            opcode::RC_WRITE_FIRST,
+            opcode::RC_WRITE_MIDDLE,
+            opcode::RC_SEND_FIRST,
+            opcode::RC_SEND_MIDDLE,
+        ]
+        .contains(&h.opcode)
+    };
+    assert!(
+        r.heard.iter().filter(ends).all(|h| h.ack_request),
+        "the last packet of a message asks for an ACK"
+    );
 }
 #[test]
 fn every_length_and_alignment_arrives_at_pmtu_256() {
@@ -185,7 +264,10 @@ fn every_length_and_alignment_arrives_at_pmtu_4096() {
 #[test]
 fn inline_messages_arrive_pushed_and_through_the_ring() {
     for inline_up_to in [0, wqe::MAX_INLINE] {
-        let path = Path { inline_up_to, ..Path::default() };
+        let path = Path {
+            inline_up_to,
+            ..Path::default()
+        };
         let data = payload(wqe::MAX_INLINE, 3);
         let lengths = [0, 1, 3, 4, 8, wqe::MAX_INLINE];
         let text = data.clone();
@@ -195,7 +277,13 @@ fn inline_messages_arrive_pushed_and_through_the_ring() {
             for (i, len) in lengths.into_iter().enumerate() {
                 let piece = [mr.slice(0..len)?];
                 qp.post_send(&SendRequest::send(&piece).id(i as u64))?;
-                qp.post_send(&SendRequest::write(&piece, h.remote.slice(64 * i as u32..64 * i as u32 + len as u32)?).id(i as u64))?;
+                qp.post_send(
+                    &SendRequest::write(
+                        &piece,
+                        h.remote.slice(64 * i as u32..64 * i as u32 + len as u32)?,
+                    )
+                    .id(i as u64),
+                )?;
                 h.expect(i as u64, Status::Success)?;
                 h.expect(i as u64, Status::Success)?;
             }
@@ -204,7 +292,10 @@ fn inline_messages_arrive_pushed_and_through_the_ring() {
         let Some(mut r) = r else { return };
         let memory = r.memory();
         for (i, len) in lengths.into_iter().enumerate() {
-            assert!(memory[64 * i..64 * i + len] == data[..len], "WRITE of {len}, inline up to {inline_up_to}");
+            assert!(
+                memory[64 * i..64 * i + len] == data[..len],
+                "WRITE of {len}, inline up to {inline_up_to}"
+            );
         }
         let want: Vec<_> = lengths.iter().map(|n| data[..*n].to_vec()).collect();
         assert!(r.sends() == want, "SENDs, inline up to {inline_up_to}");
@@ -223,7 +314,10 @@ fn one_write(path: Path, plans: &[(u32, Plan, u32)], packets: usize) -> Option<R
         h.expect(1, Status::Success)?;
         Ok(())
     })?;
-    assert!(r.memory()[3..3 + data.len()] == data, "the responder's memory differs");
+    assert!(
+        r.memory()[3..3 + data.len()] == data,
+        "the responder's memory differs"
+    );
     Some(r)
 }
 
@@ -233,11 +327,16 @@ fn a_sequence_nak_makes_it_go_back_to_exactly_that_packet() {
     let packets = 24;
     for at in [0, 7, packets - 1] {
         let nak = path.psn + at;
-        let Some(r) = one_write(path, &[(nak, Plan::Sequence, 1)], packets as usize) else { return };
+        let Some(r) = one_write(path, &[(nak, Plan::Sequence, 1)], packets as usize) else {
+            return;
+        };
         let psns = psns(&r);
         // what was under way goes on; then all from the refused packet on, in order, once
         let end = path.psn + packets - 1;
-        let back = psns.windows(2).position(|w| w[1] <= w[0]).expect("nothing was sent again");
+        let back = psns
+            .windows(2)
+            .position(|w| w[1] <= w[0])
+            .expect("nothing was sent again");
         let first: Vec<u32> = (path.psn..=psns[back]).collect();
         let again: Vec<u32> = (nak..=end).collect();
         assert_eq!(psns[..=back], first, "before the NAK arrived");
@@ -247,35 +346,66 @@ fn a_sequence_nak_makes_it_go_back_to_exactly_that_packet() {
 #[test]
 fn a_lost_packet_is_found_by_the_responder_and_sent_again() {
     let path = Path::default();
-    let Some(r) = one_write(path, &[(path.psn + 3, Plan::Drop, 2)], 12) else { return };
+    let Some(r) = one_write(path, &[(path.psn + 3, Plan::Drop, 2)], 12) else {
+        return;
+    };
     assert_eq!(that(&r, "drop").len(), 2);
     assert_eq!(that(&r, "gap").len(), 1, "one NAK for a gap");
 }
 #[test]
 fn a_lost_acknowledgement_is_asked_for_again_after_the_timeout() {
-    let path = Path { timeout: 1, ..Path::default() };
-    let Some(r) = one_write(path, &[(path.psn + 2, Plan::Mute, 1)], 3) else { return };
-    let end = r.heard.iter().position(|h| h.psn == path.psn + 2).expect("the last packet");
+    let path = Path {
+        timeout: 1,
+        ..Path::default()
+    };
+    let Some(r) = one_write(path, &[(path.psn + 2, Plan::Mute, 1)], 3) else {
+        return;
+    };
+    let end = r
+        .heard
+        .iter()
+        .position(|h| h.psn == path.psn + 2)
+        .expect("the last packet");
     let again = r.heard.get(end + 1).expect("something is sent again");
     let timeout = ack_timeout_ns(path.timeout).expect("a timeout");
     let waited = between(&r.heard[end], again);
-    assert!(waited >= timeout, "sent again after {waited} ns, timeout {timeout} ns");
-    assert!(that(&r, "duplicate").iter().any(|h| h.psn >= path.psn), "it is a duplicate to the responder");
+    assert!(
+        waited >= timeout,
+        "sent again after {waited} ns, timeout {timeout} ns"
+    );
+    assert!(
+        that(&r, "duplicate").iter().any(|h| h.psn >= path.psn),
+        "it is a duplicate to the responder"
+    );
 }
 #[test]
 fn a_responder_that_is_not_ready_is_left_alone_as_long_as_it_asks() {
-    let path = Path { rnr_retries: 3, ..Path::default() };
+    let path = Path {
+        rnr_retries: 3,
+        ..Path::default()
+    };
     let timer = 2;
-    let Some(r) = one_write(path, &[(path.psn + 1, Plan::Rnr(timer), 3)], 4) else { return };
+    let Some(r) = one_write(path, &[(path.psn + 1, Plan::Rnr(timer), 3)], 4) else {
+        return;
+    };
     let naks = that(&r, "rnr");
     assert_eq!(naks.len(), 3);
     for (i, h) in r.heard.iter().enumerate().filter(|(_, h)| h.did == "rnr") {
-        let next = r.heard[i + 1..].iter().find(|n| n.psn <= h.psn).expect("it is sent again");
+        let next = r.heard[i + 1..]
+            .iter()
+            .find(|n| n.psn <= h.psn)
+            .expect("it is sent again");
         assert_eq!(next.psn, h.psn, "the packet refused comes first");
         let waited = between(h, next);
         let asked = rnr_ns(timer);
-        assert!(waited >= asked, "sent again after {waited} ns, asked for {asked} ns");
-        assert!(waited <= asked + 4 * TICK_NS, "sent again only after {waited} ns, asked for {asked} ns");
+        assert!(
+            waited >= asked,
+            "sent again after {waited} ns, asked for {asked} ns"
+        );
+        assert!(
+            waited <= asked + 4 * TICK_NS,
+            "sent again only after {waited} ns, asked for {asked} ns"
+        );
     }
 }
 
@@ -284,7 +414,9 @@ fn fails(path: Path, plan: Plan, status: Status) -> Option<Responder> {
     run(path, &[(path.psn, plan, u32::MAX)], move |h, mut qp| {
         let mr = h.pd.alloc_mr(4096, Access::NONE)?;
         for id in 1..=3 {
-            qp.post_send(&SendRequest::write(&[mr.slice(0..2000)?], h.remote.slice(0..2000)?).id(id))?;
+            qp.post_send(
+                &SendRequest::write(&[mr.slice(0..2000)?], h.remote.slice(0..2000)?).id(id),
+            )?;
         }
         h.expect(1, status)?;
         h.expect(2, Status::WrFlushErr)?;
@@ -302,23 +434,45 @@ fn fails(path: Path, plan: Plan, status: Status) -> Option<Responder> {
 }
 #[test]
 fn a_deaf_responder_exhausts_the_retries() {
-    let path = Path { timeout: 1, retries: 2, ..Path::default() };
-    let Some(r) = fails(path, Plan::Deaf, Status::RetryExcErr) else { return };
+    let path = Path {
+        timeout: 1,
+        retries: 2,
+        ..Path::default()
+    };
+    let Some(r) = fails(path, Plan::Deaf, Status::RetryExcErr) else {
+        return;
+    };
     let tries: Vec<&Heard> = r.heard.iter().filter(|h| h.psn == path.psn).collect();
     assert_eq!(tries.len(), 3, "once and two retries: {:?}", psns(&r));
     let timeout = ack_timeout_ns(path.timeout).expect("a timeout");
     for w in tries.windows(2) {
-        assert!(between(w[0], w[1]) >= timeout, "too early: {} ns", between(w[0], w[1]));
+        assert!(
+            between(w[0], w[1]) >= timeout,
+            "too early: {} ns",
+            between(w[0], w[1])
+        );
     }
 }
 #[test]
 fn a_responder_never_ready_exhausts_the_rnr_retries() {
-    let path = Path { rnr_retries: 2, ..Path::default() };
-    let Some(r) = fails(path, Plan::Rnr(1), Status::RnrRetryExcErr) else { return };
-    assert_eq!(that(&r, "rnr").len(), 3, "once and two retries: {:?}", psns(&r));
+    let path = Path {
+        rnr_retries: 2,
+        ..Path::default()
+    };
+    let Some(r) = fails(path, Plan::Rnr(1), Status::RnrRetryExcErr) else {
+        return;
+    };
+    assert_eq!(
+        that(&r, "rnr").len(),
+        3,
+        "once and two retries: {:?}",
+        psns(&r)
+    );
 }
 #[test]
 fn a_refused_access_fails_the_request_and_stops_the_queue_pair() {
-    let Some(r) = fails(Path::default(), Plan::Access, Status::RemAccessErr) else { return };
+    let Some(r) = fails(Path::default(), Plan::Access, Status::RemAccessErr) else {
+        return;
+    };
     assert_eq!(that(&r, "access").len(), 1);
 }

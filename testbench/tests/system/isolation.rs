@@ -29,11 +29,22 @@ enum Word {
     Done,
 }
 impl Host {
-    fn open(t: std::sync::Arc<dyn Transport>, port: Port, say: Say<Word>, hear: Hear<Word>) -> Result<Host> {
+    fn open(
+        t: std::sync::Arc<dyn Transport>,
+        port: Port,
+        say: Say<Word>,
+        hear: Hear<Word>,
+    ) -> Result<Host> {
         let c = Context::open(t)?;
         c.set_port(port)?;
         let (pd, cq) = (c.alloc_pd()?, c.create_cq(64)?);
-        Ok(Host { c, pd, cq, say, hear })
+        Ok(Host {
+            c,
+            pd,
+            cq,
+            say,
+            hear,
+        })
     }
     fn say(&self, w: Word) {
         self.say.say(&self.c, w);
@@ -58,7 +69,10 @@ impl Host {
     }
     fn expect(&self, id: u64, status: Status) -> Result<WorkCompletion> {
         let w = self.cq.wait(LONG).map_err(|e| stuck(&self.c, e))?;
-        ensure!((w.id, w.status) == (id, status), "expected {id} {status}, got {w:?}");
+        ensure!(
+            (w.id, w.status) == (id, status),
+            "expected {id} {status}, got {w:?}"
+        );
         Ok(w)
     }
 }
@@ -67,12 +81,14 @@ fn run<R: Send, S: Send>(
     a: impl FnOnce(Host) -> Result<R> + Send,
     b: impl FnOnce(Host) -> Result<S> + Send,
 ) -> PairReport<R, S> {
-    let library = rocenic_sim::nic::library(false).expect("the NIC builds");
+    let library = super::library();
     let (to_b, from_a) = exchange(&config.link);
     let (to_a, from_b) = exchange(&config.link);
     let a = move |t| a(Host::open(t, A, to_b, from_b)?);
     let b = move |t| b(Host::open(t, B, to_a, from_a)?);
-    Pair::new(&library, config).run(a, b).unwrap_or_else(|e| panic!("{e}"))
+    Pair::new(&library, config)
+        .run(a, b)
+        .unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]
@@ -81,7 +97,10 @@ fn a_wrong_rkey_harms_one_queue_pair_only() {
     let data = payload(LEN, 1);
     let text = data.clone();
     let r = run(
-        PairConfig { capture: Some(capture.clone()), ..PairConfig::default() },
+        PairConfig {
+            capture: Some(capture.clone()),
+            ..PairConfig::default()
+        },
         move |mut h| {
             let mut good = h.connect(|c| c)?;
             let mut bad = h.connect(|c| c)?;
@@ -89,7 +108,10 @@ fn a_wrong_rkey_harms_one_queue_pair_only() {
             let mr = h.pd.alloc_mr(LEN, Access::NONE)?;
             mr.write(0, &text);
             let whole = [mr.all()];
-            let wrong = RemoteMemory { rkey: memory.rkey ^ 0x10, ..memory };
+            let wrong = RemoteMemory {
+                rkey: memory.rkey ^ 0x10,
+                ..memory
+            };
             bad.post_send(&SendRequest::write(&whole, wrong).id(1))?;
             bad.post_send(&SendRequest::write(&whole, memory).id(2))?;
             h.expect(1, Status::RemAccessErr)?;
@@ -107,11 +129,15 @@ fn a_wrong_rkey_harms_one_queue_pair_only() {
         |mut h| {
             let _good = h.connect(|c| c)?;
             let bad = h.connect(|c| c)?;
-            let mr = h.pd.alloc_mr(LEN, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+            let mr =
+                h.pd.alloc_mr(LEN, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
             let note = h.pd.alloc_mr(64, Access::LOCAL_WRITE)?;
             h.say(Word::Memory(mr.remote(0..LEN)?));
             let e = h.c.wait_event(4 * LONG)?;
-            ensure!((e.event, e.number) == (Event::QpAccessError, bad.number()), "{e:?}");
+            ensure!(
+                (e.event, e.number) == (Event::QpAccessError, bad.number()),
+                "{e:?}"
+            );
             bad.destroy()?;
             let mut new = h.connect(|c| c)?;
             new.post_recv(&RecvRequest::new(&[note.all()]).id(7))?;
@@ -121,7 +147,10 @@ fn a_wrong_rkey_harms_one_queue_pair_only() {
         },
     );
     assert!(r.b == data, "B's memory differs");
-    let naks = acknowledgements(&capture).into_iter().filter(|s| *s == nak_syndrome(NakCode::RemoteAccess)).count();
+    let naks = acknowledgements(&capture)
+        .into_iter()
+        .filter(|s| *s == nak_syndrome(NakCode::RemoteAccess))
+        .count();
     assert_eq!(naks, 1, "remote access NAKs on the wire");
 }
 /// Syndromes of the acknowledgements in a capture.
@@ -164,7 +193,12 @@ fn an_empty_receive_queue_only_delays_a_send() {
             Ok(ready)
         },
     );
-    assert!(r.a > r.b, "done at {} ns, but the receive was posted at {} ns", r.a, r.b);
+    assert!(
+        r.a > r.b,
+        "done at {} ns, but the receive was posted at {} ns",
+        r.a,
+        r.b
+    );
 }
 
 #[test]
@@ -195,7 +229,8 @@ fn a_cut_wire_fails_what_is_posted_with_a_clear_error() {
         },
         |mut h| {
             let _q = h.connect(|c| c)?;
-            let mr = h.pd.alloc_mr(LEN, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+            let mr =
+                h.pd.alloc_mr(LEN, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
             h.say(Word::Memory(mr.remote(0..LEN)?));
             h.hear()?;
             Ok(())

@@ -5,3 +5,15 @@ mod foreign;
 mod isolation;
 mod pair;
 mod traffic;
+
+use rocenic_sim::verilate::Library;
+use std::sync::{Arc, OnceLock};
+
+/// The model of the NIC; elaborated once for all tests.
+fn library() -> Arc<Library> {
+    static LIBRARY: OnceLock<Arc<Library>> = OnceLock::new();
+    let build = || {
+        rocenic_sim::nic::library(false).unwrap_or_else(|e| panic!("the NIC does not build: {e}"))
+    };
+    LIBRARY.get_or_init(build).clone()
+}

@@ -35,7 +35,7 @@ pub fn stuck(c: &Context, e: Error) -> anyhow::Error {
 
 /// A writes `len` bytes at odd addresses into B's memory and announces them with a SEND.
 fn write_and_announce(config: PairConfig, len: usize) {
-    let library = rocenic_sim::nic::library(false).expect("the NIC builds");
+    let library = super::library();
     let (to_b, mut from_a) = exchange::<Endpoint>(&config.link);
     let (to_a, mut from_b) = exchange::<(Endpoint, RemoteMemory)>(&config.link);
     let data = Arc::new(payload(len, 7));

@@ -21,7 +21,7 @@ pub fn data(len: usize) -> Vec<u8> {
 /// Moves `len` bytes over `qps` queue pairs, each of which ends with a SEND; A's completions, and B's memory, which is
 /// what it should be.
 pub fn transfer(config: PairConfig, len: usize, qps: usize) -> PairReport<Vec<Done>, Vec<u8>> {
-    let library = rocenic_sim::nic::library(false).expect("the NIC builds");
+    let library = super::library();
     let (to_b, mut from_a) = exchange::<Vec<Endpoint>>(&config.link);
     let (to_a, mut from_b) = exchange::<(Vec<Endpoint>, RemoteMemory)>(&config.link);
     let data = Arc::new(data(len));
@@ -34,8 +34,13 @@ pub fn transfer(config: PairConfig, len: usize, qps: usize) -> PairReport<Vec<Do
         let mr = pd.alloc_mr(len, Access::NONE)?;
         mr.write(0, &text);
         let new = |_| pd.qp(&cq, &cq).build()?.init();
-        let unconnected = (0..qps).map(new).collect::<rocenic_driver::Result<Vec<_>>>()?;
-        let ends = unconnected.iter().map(|q| q.endpoint()).collect::<rocenic_driver::Result<Vec<_>>>()?;
+        let unconnected = (0..qps)
+            .map(new)
+            .collect::<rocenic_driver::Result<Vec<_>>>()?;
+        let ends = unconnected
+            .iter()
+            .map(|q| q.endpoint())
+            .collect::<rocenic_driver::Result<Vec<_>>>()?;
         to_b.say(&c, ends);
         let (peers, memory) = from_b.hear(&c, LONG)?;
         let mut connected = vec![];
@@ -46,7 +51,8 @@ pub fn transfer(config: PairConfig, len: usize, qps: usize) -> PairReport<Vec<Do
         for (i, at) in (0..len).step_by(MESSAGE).enumerate() {
             let end = (at + MESSAGE).min(len);
             let remote = memory.slice(at as u32..end as u32)?;
-            connected[i % qps].post_send(&SendRequest::write(&[mr.slice(at..end)?], remote).id(i as u64))?;
+            connected[i % qps]
+                .post_send(&SendRequest::write(&[mr.slice(at..end)?], remote).id(i as u64))?;
             posted += 1;
         }
         for q in &mut connected {
@@ -69,8 +75,13 @@ pub fn transfer(config: PairConfig, len: usize, qps: usize) -> PairReport<Vec<Do
         let mr = pd.alloc_mr(len, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
         let note = pd.alloc_mr(64, Access::LOCAL_WRITE)?;
         let new = |_| pd.qp(&cq, &cq).build()?.init();
-        let unconnected = (0..qps).map(new).collect::<rocenic_driver::Result<Vec<_>>>()?;
-        let ends = unconnected.iter().map(|q| q.endpoint()).collect::<rocenic_driver::Result<Vec<_>>>()?;
+        let unconnected = (0..qps)
+            .map(new)
+            .collect::<rocenic_driver::Result<Vec<_>>>()?;
+        let ends = unconnected
+            .iter()
+            .map(|q| q.endpoint())
+            .collect::<rocenic_driver::Result<Vec<_>>>()?;
         let peers = from_a.hear(&c, LONG)?;
         let mut connected = vec![];
         for (q, p) in unconnected.into_iter().zip(peers) {
@@ -85,7 +96,9 @@ pub fn transfer(config: PairConfig, len: usize, qps: usize) -> PairReport<Vec<Do
         }
         Ok(mr.to_vec(0..len))
     };
-    let r = Pair::new(&library, config).run(a, b).unwrap_or_else(|e| panic!("{e}"));
+    let r = Pair::new(&library, config)
+        .run(a, b)
+        .unwrap_or_else(|e| panic!("{e}"));
     assert!(r.b == *data, "B's memory differs");
     r
 }
