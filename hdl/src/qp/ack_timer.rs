@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `tick` | free-running time in ticks of 4.096 µs |
 //! | `set` | a QP's timer: armed or not, and the tick at which it runs out; no back-pressure |
-//! | `expired` | QPs whose timer has run out; repeated until it is set anew: the taker looks again |
+//! | `expired` | QPs whose timer has run out, with its deadline: stale when it was set anew meanwhile; repeated every scan |
 //!
 //! The scan visits one QP a cycle. A deadline is met at most one scan (2^QP_W cycles) late and never early.
 use super::ctx_ram::CtxRam;
@@ -27,6 +27,18 @@ pub struct TimerSet {
     pub deadline: Bits<TICK_W>,
 }
 
+/// A timer that ran out.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct Expired {
+    pub qpn: Bits<QP_W>,
+    pub deadline: Bits<TICK_W>,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Found {
+    valid: Bit,
+    expired: Expired,
+}
+
 #[derive(LogicBlock, Default)]
 pub struct AckTimer {
     pub clock: Signal<In, Clock>,
@@ -37,18 +49,19 @@ pub struct AckTimer {
     pub set: Signal<In, TimerSet>,
     pub expired_valid: Signal<Out, Bit>,
     pub expired_ready: Signal<In, Bit>,
-    pub expired: Signal<Out, Bits<QP_W>>,
+    pub expired: Signal<Out, Expired>,
     ram: CtxRam<TimerSet, QP_W>,
-    fifo: Fifo<Bits<QP_W>, 4, 5>,
+    fifo: Fifo<Expired, 4, 5>,
     cycle: Reg<Bits<CYCLE_W>>,
     tick_q: Reg<Bits<TICK_W>>,
     at: Reg<Bits<QP_W>>,
     seen: Reg<Bits<QP_W>>,
+    found: Reg<Found>,
 }
 impl Logic for AckTimer {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, cycle, tick_q, at, seen);
+        regs!(self, clock, cycle, tick_q, at, seen, found);
         clocks!(self, clock, ram, fifo);
         self.ram.reset.next = self.reset.val();
         self.fifo.reset.next = self.reset.val();
@@ -68,11 +81,17 @@ impl Logic for AckTimer {
         self.ram.waddr.next = self.set_qpn.val();
         self.ram.wdata.next = self.set.val();
         let t = self.ram.rdata.val();
-        let left = t.deadline - tick;
-        let out = left == 0 || left.get_bit(TICK_W - 1);
+        let out = !(tick - t.deadline).get_bit(TICK_W - 1);
+        self.found.d.next = Found {
+            valid: t.armed && out && !self.ram.busy.val(),
+            expired: Expired {
+                qpn: self.seen.q.val(),
+                deadline: t.deadline,
+            },
+        };
         // when the FIFO is full the next scan finds it again
-        self.fifo.i_valid.next = t.armed && out && !self.ram.busy.val();
-        self.fifo.i_data.next = self.seen.q.val();
+        self.fifo.i_valid.next = self.found.q.val().valid;
+        self.fifo.i_data.next = self.found.q.val().expired;
         self.expired_valid.next = self.fifo.o_valid.val();
         self.expired.next = self.fifo.o_data.val();
         self.fifo.o_ready.next = self.expired_ready.val();
@@ -81,6 +100,7 @@ impl Logic for AckTimer {
             self.cycle.d.next = 0.into();
             self.tick_q.d.next = 0.into();
             self.at.d.next = 0.into();
+            self.found.d.next.valid = false;
         }
     }
 }

@@ -64,6 +64,8 @@ struct CplEvent {
     ack: AckIn,
     /// How long an RNR NAK asks to wait.
     rnr_ticks: Bits<TICK_W>,
+    /// Expire: the deadline that has passed.
+    deadline: Bits<TICK_W>,
     /// Retire: the oldest WQE's record, if there is one.
     known: Bit,
     idx: Bits<REC_W>,
@@ -116,7 +118,9 @@ struct CplCfg {
     cqn: Bits<CQ_W>,
     retry_cnt: Bits<3>,
     rnr_retry: Bits<3>,
-    timeout: Bits<5>,
+    /// There is an ACK timeout, of this many ticks.
+    timed: Bit,
+    wait: Bits<TICK_W>,
 }
 /// A QP to be looked at, and its oldest WQE; `known`: that has a record.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -157,13 +161,10 @@ struct RewindReg {
     rewind: Rewind,
 }
 
-/// Timer for an ACK: never early, so one tick more than asked for.
+/// Ticks of a timeout code: never early, so one more than asked for.
 #[rtl_fn]
-fn ack_timer(timeout: Bits<5>, now: Bits<TICK_W>) -> TimerSet {
-    TimerSet {
-        armed: timeout.any(),
-        deadline: now + (bits::<TICK_W>(1) << timeout) + 1,
-    }
+fn ack_wait(timeout: Bits<5>) -> Bits<TICK_W> {
+    (bits::<TICK_W>(1) << timeout) + 1
 }
 /// Ticks of the RNR timer codes, rounded up, and one more because the current one has begun.
 const fn rnr_ticks() -> [u64; RNR_TIMER_10US.len()] {
@@ -350,7 +351,7 @@ impl Logic for Completer {
             Ev::Fault => self.fault_rec.val().qpn,
             Ev::Late => self.late.val(),
             Ev::Op => self.op.val().qpn,
-            _ => self.timer.expired.val(),
+            _ => self.timer.expired.val().qpn,
         };
         self.ev.d.next = CplEvent {
             kind: chosen,
@@ -367,6 +368,7 @@ impl Logic for Completer {
                     .syndrome
                     .get_bits::<{ layout::SYNDROME_VALUE.width }>(0),
             ),
+            deadline: self.timer.expired.val().deadline,
             known: ret.known,
             idx: ret.idx,
             oldest: self.records.rdata.val(),
@@ -407,7 +409,10 @@ impl Logic for Completer {
         let rnr_retry = if progress { g.rnr_retry } else { c.rnr_retry };
         // a restart that is still to be sent makes further ones pointless
         let settled = c.rewind || c.doomed || c.rnr;
-        let restart = ack_timer(g.timeout, now);
+        let restart = TimerSet {
+            armed: g.timed,
+            deadline: now + g.wait,
+        };
 
         // retire
         let mut go_on = false;
@@ -546,8 +551,7 @@ impl Logic for Completer {
                 }
             }
             Ev::Expire => {
-                let left = c.timer.deadline - now;
-                if c.timer.armed && (left == 0 || left.get_bit(TICK_W - 1)) {
+                if c.timer.armed && c.timer.deadline == ev.deadline {
                     n.timer = restart;
                     n.rnr = false;
                     kick = true;
@@ -651,7 +655,8 @@ impl Logic for Completer {
             cqn: op.cfg.send_cqn,
             retry_cnt: op.cfg.retry_cnt,
             rnr_retry: op.cfg.rnr_retry,
-            timeout: op.cfg.timeout,
+            timed: op.cfg.timeout.any(),
+            wait: ack_wait(op.cfg.timeout),
         };
         if self.op_done.q.val() {
             self.op_done.d.next = false;

@@ -46,6 +46,9 @@ struct Turn {
     grant: Grant,
     at: SendCursor,
     left: Bits<GRANT_W>,
+    /// Of the message at hand: bytes already sent in earlier turns, PSN of the first packet.
+    skip: Bits<{ wqe::LENGTH.width }>,
+    first_psn: Bits<PSN_W>,
     /// No more packets in this turn.
     over: Bit,
     stop: Bit,
@@ -129,6 +132,12 @@ fn cqe_opcode(op: Bits<{ wqe::OPCODE.width }>) -> Bits<8> {
     }
 }
 
+/// log2 of the PMTU.
+#[rtl_fn]
+fn pmtu_w(code: Bits<3>) -> Bits<5> {
+    bit_cast::<5, 3>(code) + PMTU_BASE_W
+}
+
 #[derive(LogicBlock, Default)]
 pub struct Segmenter {
     pub clock: Signal<In, Clock>,
@@ -163,7 +172,7 @@ impl Logic for Segmenter {
         regs!(self, clock, state, msg, tx_q, done_q);
         let t = self.state.q.val();
         let m = self.msg.q.val();
-        let shift = bit_cast::<5, 3>(t.grant.pmtu) + PMTU_BASE_W;
+        let shift = pmtu_w(t.grant.pmtu);
         let pmtu = bits::<PLEN_W>(1) << shift;
         let wide_pmtu = bit_cast::<{ wqe::LENGTH.width }, PLEN_W>(pmtu);
 
@@ -173,14 +182,7 @@ impl Logic for Segmenter {
         let job = self.job.val();
         let key = self.key.val();
 
-        // a message as it stands at packet `t.at.pkt`
-        let skip = bit_cast::<{ wqe::LENGTH.width }, PSN_W>(t.at.pkt) << shift;
-        let behind = if job.length.any() {
-            job.length - 1
-        } else {
-            0.into()
-        };
-        let packets_1 = bit_cast::<PSN_W, { wqe::LENGTH.width }>(behind >> shift);
+        let packets_1 = bit_cast::<PSN_W, { wqe::LENGTH.width }>(job.last_byte >> shift);
         let refused = job.keyed && !key.ok;
 
         // a packet
@@ -217,9 +219,9 @@ impl Logic for Segmenter {
                         },
                         ..job
                     },
-                    left: job.length - skip,
-                    iova: key.iova + bit_cast::<64, { wqe::LENGTH.width }>(skip),
-                    last_psn: t.at.psn - t.at.pkt + packets_1,
+                    left: job.length - t.skip,
+                    iova: key.iova + bit_cast::<64, { wqe::LENGTH.width }>(t.skip),
+                    last_psn: t.first_psn + packets_1,
                 };
                 if here && t.over {
                     finish = job.final_job;
@@ -282,6 +284,10 @@ impl Logic for Segmenter {
                         pkt: if last { 0.into() } else { t.at.pkt + 1 },
                         psn: t.at.psn + 1,
                     };
+                    if last {
+                        n.skip = 0.into();
+                        n.first_psn = t.at.psn + 1;
+                    }
                     if last || last_of_turn {
                         n.step = Step::Load;
                         finish = m.job.final_job;
@@ -310,6 +316,8 @@ impl Logic for Segmenter {
                 grant: g,
                 at: g.at,
                 left: g.packets,
+                skip: bit_cast::<{ wqe::LENGTH.width }, PSN_W>(g.at.pkt) << pmtu_w(g.pmtu),
+                first_psn: g.at.psn - g.at.pkt,
                 over: false,
                 stop: false,
             };

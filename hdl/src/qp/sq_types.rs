@@ -90,6 +90,8 @@ pub struct SendJob {
     /// The answer of the key table belongs to it.
     pub keyed: Bit,
     pub length: Bits<{ wqe::LENGTH.width }>,
+    /// Offset of the last byte: 0 when there is none.
+    pub last_byte: Bits<{ wqe::LENGTH.width }>,
     pub va: Bits<{ wqe::REMOTE_VA.width }>,
     pub rkey: Bits<{ wqe::RKEY.width }>,
     pub imm: Bits<{ wqe::IMM_OR_INVKEY.width }>,

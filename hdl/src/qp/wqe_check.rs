@@ -181,6 +181,11 @@ impl Logic for WqeCheck {
                 inline,
                 keyed: !inline && w.length.any() && fault == status::SUCCESS,
                 length: w.length,
+                last_byte: if w.length.any() {
+                    w.length - 1
+                } else {
+                    0.into()
+                },
                 va: w.remote_va,
                 rkey: w.rkey,
                 imm: w.imm_or_invkey,

@@ -542,6 +542,8 @@ fn no_more_is_outstanding_than_the_window_allows() {
     b.open(41, |c| c.pmtu = 1.into());
     b.fate = Box::new(|_, _| Fate::Mute);
     // the peer is mute: 1024 packets of one message, 128 messages of one packet
+    // (behind a short one, so that the window does not close at a 16th packet)
+    simple(&mut b, 40, Write, 700);
     let w = b.work(40, Write, 256 * 3000, SIGNALED);
     b.post(40, w);
     for _ in 0..200 {
