@@ -2,8 +2,10 @@
 //!
 //! | subcommand | what |
 //! |---|---|
+//! | `bench` | measures the NIC against its budgets |
 //! | `demo` | moves a file between two simulated hosts through two RTL NICs |
 //! | `decode` | classifies the frames of a capture, in the RTL and in software |
+mod bench;
 mod decode;
 mod demo;
 
@@ -20,6 +22,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measure the simulated NIC against every row of the budgets' table, in RTL cycles.
+    ///
+    /// Exit status: 0 when every row that could be measured was, whether its budget is met or not; 2 when one failed.
+    Bench(bench::Args),
     /// Classify every frame of a capture through the Verilated receive path and through software, and compare.
     ///
     /// Exit status: 0 when both agree on every frame, 1 when they differ, 2 when the capture cannot be read.
@@ -30,6 +36,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Bench(args) => bench::run(&args),
         Command::Decode(args) => decode::run(&args),
         Command::Demo(args) => demo::run(&args).map(|()| ExitCode::SUCCESS),
     };

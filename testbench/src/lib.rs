@@ -5,6 +5,7 @@
 //! | [`exec`] | the timing model; tasks, triggers, timers, queues on simulated time |
 //! | [`dut`] | any RustHDL block in Verilator in a few lines, ports by name |
 //! | [`value`] | RustHDL structs to port bits and back, field by field |
+//! | [`bench`] | measurements against the budgets |
 //! | [`bfm`] | bus models: channels, AXI4-Stream, AXI4-Lite master, AXI4 memory |
 //! | [`classify`] | what a receiver must make of a frame, in software |
 //! | [`system`] | simulated NICs with host programs on the real driver, and the wire between them |
@@ -28,6 +29,7 @@
 //! let got = dut.run(sink.recv());
 //! assert_eq!(got.bits(), 0x5a);
 //! ```
+pub mod bench;
 pub mod bfm;
 pub mod classify;
 pub mod cocotb;

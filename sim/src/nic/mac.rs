@@ -129,7 +129,7 @@ impl Mac {
         let ready = match self.pace {
             Pace::None => true,
             // a beat may begin when what came before has left but for less than a beat
-            Pace::BytesPerCycle(n) => self.debt < n as i64,
+            Pace::BytesPerCycle(n) => self.debt - (n as i64) < BEAT as i64,
         };
         p.tx_ready.set(u64::from(ready));
         let Some((due, bytes)) = self.arriving.front() else {

@@ -2,6 +2,7 @@
 //!
 //! Timing of a clock: inputs stand since the last rising edge; the low phase settles outputs; handshakes are sampled;
 //! the high phase moves the registers; new inputs are driven. Nothing reads a `ready` that has not settled.
+mod log;
 mod mac;
 mod memory;
 mod mmio;
@@ -9,6 +10,7 @@ mod pcie;
 mod pins;
 mod random;
 
+pub use log::{Address, Arrived, PortLog};
 pub use mac::{MIN_FRAME, OVERHEAD_BYTES, Pace, WireFrame};
 pub use memory::{BlockedWrite, LINE, Memory};
 pub use pcie::HostConfig;
@@ -97,6 +99,7 @@ pub struct Nic {
     cycle: u64,
     /// Interrupts since they were last taken, by vector.
     irqs: Vec<u64>,
+    log: Option<PortLog>,
     trace: Option<(PathBuf, u64)>,
     /// The waveform is to begin; the cycle it ends.
     begin_trace: bool,
@@ -123,6 +126,7 @@ impl Nic {
             mac: Mac::new(config.pace),
             cycle: 0,
             irqs: vec![0; rocenic_contract::caps::VECTORS],
+            log: None,
             trace: config.trace,
             begin_trace: false,
             end_trace: 0,
@@ -162,6 +166,9 @@ impl Nic {
         self.clk.set(0);
         self.model.eval();
         self.model.trace_dump(self.cycle * 2 * HALF_CLOCK_PS);
+        if let Some(log) = &mut self.log {
+            log.sample(&self.axi, &self.mmio_pins, &self.mac_pins, self.cycle);
+        }
         self.pcie.sample(&self.axi, self.cycle);
         self.mmio.sample(&self.mmio_pins, self.cycle);
         self.mac.sample(&self.mac_pins, self.cycle);
@@ -259,6 +266,32 @@ impl Nic {
     }
     pub fn arm_first_tx_beat(&mut self) {
         self.mac.first_tx_beat = None;
+    }
+    /// Clocks the model and nothing around it, to know what the rest costs. The host and the line stand still, so the
+    /// device is of no use afterwards.
+    pub fn bare_clocks(&mut self, n: u64) {
+        for _ in 0..n {
+            self.clk.set(0);
+            self.model.eval();
+            self.clk.set(1);
+            self.model.eval();
+        }
+    }
+    /// Begins to log what happens on the ports, with an empty log.
+    pub fn record(&mut self) {
+        self.log = Some(PortLog::default());
+    }
+    /// What was logged since [`Nic::record`]; logging ends.
+    pub fn recorded(&mut self) -> PortLog {
+        self.log.take().unwrap_or_default()
+    }
+    /// The host behaves like this from now on.
+    pub fn set_host(&mut self, host: HostConfig) {
+        self.pcie.set_config(host);
+    }
+    /// Frames to deliver that have not begun.
+    pub fn arriving(&self) -> usize {
+        self.mac.arriving.len()
     }
     pub fn trace_close(&mut self) {
         self.model.trace_close();

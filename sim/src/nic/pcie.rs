@@ -103,6 +103,9 @@ impl Pcie {
     pub fn config(&self) -> &HostConfig {
         &self.config
     }
+    pub fn set_config(&mut self, config: HostConfig) {
+        self.config = config;
+    }
     pub fn idle(&self) -> bool {
         self.reads.is_empty() && self.filling.is_empty() && self.writes.is_empty()
     }

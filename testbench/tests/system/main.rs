@@ -1,4 +1,5 @@
 //! Whole NICs with the real driver.
+mod budgets;
 mod capture;
 mod determinism;
 mod foreign;
