@@ -158,7 +158,7 @@ pub fn transmit(library: &Arc<Library>, setup: &Setup, load: &Load) -> Result<Ra
                 ),
                 Op::Send => SendRequest::send(&pieces[m]),
             };
-            if (m + 1) % load.signal_each == 0 || m + 1 == load.messages {
+            if (m + 1).is_multiple_of(load.signal_each) || m + 1 == load.messages {
                 r
             } else {
                 r.unsignaled()
