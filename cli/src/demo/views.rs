@@ -3,8 +3,8 @@ use anyhow::{Context as _, Result};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Scope of the ports in the waveform.
-const SCOPE: &str = "TOP";
+/// Scope of the ports in the waveform: the name of host A's model.
+const SCOPE: &str = "nic_a";
 
 /// Groups and their signals, clock first; data buses last in each group.
 pub const GROUPS: [(&str, &[&str]); 5] = [

@@ -138,7 +138,8 @@ impl Logic for AxilRegs {
         // writes: address and data are taken together
         let w = self.write.q.val();
         let mut wn = w;
-        let take = !w.full && !w.answer && self.aw_valid.val() && self.w_valid.val();
+        let take =
+            !w.full && !w.answer && self.aw_valid.val() && self.w_valid.val() && !self.reset.val();
         self.aw_ready.next = take;
         self.w_ready.next = take;
         if take {
@@ -210,7 +211,8 @@ impl Logic for AxilRegs {
         // reads
         let r = self.read.q.val();
         let mut rn = r;
-        self.ar_ready.next = r.step == ReadStep::Idle;
+        // what is offered while the block is cleared would be lost
+        self.ar_ready.next = r.step == ReadStep::Idle && !self.reset.val();
         let addr = if r.step == ReadStep::Idle {
             self.ar_addr.val()
         } else {

@@ -66,8 +66,9 @@ impl Logic for Push {
         regs!(self, clock, burst, read);
         let s = self.burst.q.val();
         let mut n = s;
-        self.aw_ready.next = !s.open && !s.answer;
-        if self.aw_valid.val() && !s.open && !s.answer {
+        let free = !s.open && !s.answer && !self.reset.val();
+        self.aw_ready.next = free;
+        if self.aw_valid.val() && free {
             n.open = true;
             n.id = self.aw.val().id;
             n.page = self.aw.val().addr.get_bits::<PAGE_W>(PAGE_LSB);
@@ -96,8 +97,9 @@ impl Logic for Push {
         }
         let r = self.read.q.val();
         let mut m = r;
-        self.ar_ready.next = !r.open;
-        if self.ar_valid.val() && !r.open {
+        let idle = !r.open && !self.reset.val();
+        self.ar_ready.next = idle;
+        if self.ar_valid.val() && idle {
             m.open = true;
             m.id = self.ar.val().id;
             m.left = self.ar.val().len;

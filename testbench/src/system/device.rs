@@ -46,8 +46,8 @@ impl Line for LinkEnd {
 
 /// The other end of the proxy: serves it with the NIC, on the NIC's thread.
 pub(super) struct Server<L> {
-    asks: Receiver<Ask>,
-    answers: Sender<Answer>,
+    /// Gone when serving is over, so that the driver is told instead of kept waiting.
+    driver: Option<(Receiver<Ask>, Sender<Answer>)>,
     pub nic: Nic,
     pub line: L,
     writes_seen: u64,
@@ -58,8 +58,7 @@ pub(super) fn proxy<L: Line>() -> (SimDevice, impl FnOnce(Nic, L) -> Server<L>) 
     let (to, asks) = channel();
     let (answers, from) = channel();
     let server = move |nic, line| Server {
-        asks,
-        answers,
+        driver: Some((asks, answers)),
         nic,
         line,
         writes_seen: 0,
@@ -112,17 +111,18 @@ impl<L: Line> Server<L> {
     }
     /// Serves until the driver is gone.
     pub fn serve(&mut self) -> Result<(), WireError> {
-        while let Ok(ask) = self.asks.recv() {
+        let Some((asks, answers)) = self.driver.take() else {
+            return Ok(());
+        };
+        while let Ok(ask) = asks.recv() {
             if matches!(ask, Ask::Quit) {
                 break;
             }
             let answer = self.answer(ask);
             let failed = answer.as_ref().err().map(ToString::to_string);
             let sent = match failed {
-                Some(what) => self.answers.send(Err(TransportError::Gone(what))),
-                None => self
-                    .answers
-                    .send(Ok(answer.as_ref().copied().unwrap_or_default())),
+                Some(what) => answers.send(Err(TransportError::Gone(what))),
+                None => answers.send(Ok(answer.as_ref().copied().unwrap_or_default())),
             };
             answer?;
             if sent.is_err() {
