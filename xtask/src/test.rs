@@ -15,7 +15,7 @@ pub struct Args {
     filter: Option<String>,
 }
 
-/// Marks a slow test: `#[ignore = "slow"]`. Without `--quick` they run too.
+/// What is run, with cargo's flags. Tests marked slow (see CONTRIBUTING.md) run too, unless `--quick`.
 const SUITES: &[(&str, &[&str])] = &[
     (
         "unit, block and system tests",
