@@ -265,12 +265,14 @@ impl Logic for roce_nic {
         self.transmit.op.next = op;
         self.transmit.op_valid.next = op_valid.get_bit(2);
         self.ack_gen.op.next = op;
-        self.ack_gen.op_valid.next = op_valid.get_bit(3);
+        // a slot is cleared when the receive path has handed over its last acknowledgement
+        let rx_done = !op_valid.get_bit(1);
+        self.ack_gen.op_valid.next = op_valid.get_bit(3) && rx_done;
         let mut op_ready = bits::<ENGINES>(0);
         op_ready = op_ready.replace_bit(0, self.requester.op_ready.val());
         op_ready = op_ready.replace_bit(1, self.rx_path.op_ready.val());
         op_ready = op_ready.replace_bit(2, self.transmit.op_ready.val());
-        op_ready = op_ready.replace_bit(3, self.ack_gen.op_ready.val());
+        op_ready = op_ready.replace_bit(3, self.ack_gen.op_ready.val() && rx_done);
         self.control.op_ready.next = op_ready;
         let drain_req = self.control.drain_req.val();
         self.payload_read.drain_req.next = drain_req.get_bit(0);

@@ -6,7 +6,7 @@
 //! | `req` | packets and tokens of `rx_dispatch` |
 //! | `res` | parked packets, tried again; `verdict` tells their fate |
 //! | `put` | to the parking place: the receive WQE is being fetched, or the QP has parked packets already |
-//! | `look` | receive queue of a QP: producer index and first index that is not fetched, a cycle later |
+//! | `look` | receive queue of a QP: producer index and the laps of its slots (see `rq_fetch`), a cycle later |
 //! | `exec` | what to do, in order, no back-pressure: taken only while `room` |
 //! | `again` | the token comes too early: parked packets go first |
 //!
@@ -18,7 +18,7 @@
 //!
 //! 2 cycles a packet, 2 cycles from `req` to `exec`. After an invalid request it drops all packets
 //! of the QP until a token resets it. It never looks at keys.
-use super::{BLOCK, BLOCKS_W, RxAct, RxCounts, RxExec, RxKind, RxReq, blocks_of};
+use super::{BLOCK, BLOCKS_W, RQE_SLOTS, RxAct, RxCounts, RxExec, RxKind, RxReq, blocks_of};
 use crate::cfg::*;
 use crate::prim::{Reg, Sdpram};
 use crate::types::*;
@@ -99,7 +99,7 @@ pub struct Responder {
     pub put_tail: Signal<Out, Bits<CELL_W>>,
     pub look: Signal<Out, Bits<QP_W>>,
     pub look_pi: Signal<In, Bits<IDX_W>>,
-    pub look_filled: Signal<In, Bits<IDX_W>>,
+    pub look_laps: Signal<In, Bits<RQE_SLOTS>>,
     pub room: Signal<In, Bit>,
     pub exec_valid: Signal<Out, Bit>,
     pub exec: Signal<Out, RxExec>,
@@ -168,7 +168,8 @@ impl Logic for Responder {
             };
         let valid = r.allowed && r.len_ok && in_sequence && sum_ok;
         let invalid = expected && !valid;
-        let have_rqe = self.look_filled.val() != c.rq_head;
+        let slot = c.rq_head.get_bits::<RQE_SLOT_W>(0);
+        let have_rqe = self.look_laps.val().get_bit(slot.index()) == c.rq_head.get_bit(RQE_SLOT_W);
         let empty = self.look_pi.val() == c.rq_head;
         let starved = expected && valid && r.needs_rqe && !have_rqe;
         let good = expected && valid && (have_rqe || !r.needs_rqe);
@@ -317,6 +318,7 @@ impl Logic for Responder {
             payload_at: r.payload_at,
             len: r.len,
             run: good,
+            probe: rnr && r.write,
             halted: request && c.halted,
             send: r.send,
             rqe_done: good && r.completes_rqe,

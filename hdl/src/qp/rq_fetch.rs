@@ -5,15 +5,18 @@
 //! |---|---|
 //! | `bell` | new producer index; an impossible one is dropped and counted |
 //! | `posted` | the same, when it was good |
-//! | `rd` / `beat` | reads of up to 8 WQEs; 16 tags, one read a QP |
-//! | `look` | producer index and first index not in a slot of a QP, a cycle later |
+//! | `rd` / `beat` | reads of up to 8 WQEs; 16 tags, several reads a QP, in any order |
+//! | `look` | producer index of a QP, and the lap of the WQE in each of its slots, a cycle later |
 //! | `slot_at` / `slot` | a slot, a cycle later |
 //! | `free`, `flushed` | the WQEs before `idx` are used up: by a message, or by a flush |
 //! | `fin`, `op` | a token came out of the pipeline; `fin_go`: it is taken in this cycle |
 //!
 //! Fetches when at most half of the slots are in use. A ring of any size; a read ends at the ring's
 //! end. Keys are not looked at here: that happens when the WQE is used.
-use super::{QpQueue, RqeFree, RqeSlot, RxFin};
+//!
+//! WQE `idx` lies in slot `idx % 8`, and is there when the slot's lap is bit 3 of `idx`. A slot without a WQE since
+//! Create has lap 1, which index 0 to 7 have not.
+use super::{QpQueue, RQE_SLOTS, RqeFree, RqeSlot, RxFin};
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
 use crate::types::*;
@@ -27,7 +30,6 @@ const TAGS: usize = 1 << TAG_W;
 const RQE_LOG2: usize = rqe::BYTES.trailing_zeros() as usize;
 /// Bits of an address between the WQE's bytes and its high half.
 const LOW_W: usize = 32 - RQE_LOG2;
-const SLOTS: u64 = 1 << RQE_SLOT_W;
 
 /// A read under way.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -41,7 +43,8 @@ struct Tag {
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Ring {
     base: Bits<64>,
-    log2: Bits<4>,
+    /// Its length less 1.
+    mask: Bits<IDX_W>,
     error: Bit,
 }
 
@@ -70,6 +73,7 @@ enum Step {
     Idle,
     Size,
     Place,
+    Count,
     Low,
     High,
     Issue,
@@ -80,10 +84,14 @@ struct Fetch {
     step: Step,
     qpn: Bits<QP_W>,
     tag: Bits<TAG_W>,
-    /// WQEs to read, the first one, its place in the ring.
+    /// Free slots, and WQEs posted, from `idx` on.
+    open: Bits<{ RQE_SLOT_W + 1 }>,
+    waiting: Bits<IDX_W>,
+    /// WQEs to read, the first one, its place in the ring and the places from there to its end.
     count: Bits<{ RQE_SLOT_W + 1 }>,
     idx: Bits<IDX_W>,
     place: Bits<IDX_W>,
+    to_end: Bits<IDX_W>,
     base: Bits<64>,
     /// Its address: the low half with its carry, then the high half.
     low: Bits<{ LOW_W + 1 }>,
@@ -108,7 +116,7 @@ pub struct RqFetch {
     pub beat: Signal<In, ReadBeat>,
     pub look: Signal<In, Bits<QP_W>>,
     pub look_pi: Signal<Out, Bits<IDX_W>>,
-    pub look_filled: Signal<Out, Bits<IDX_W>>,
+    pub look_laps: Signal<Out, Bits<RQE_SLOTS>>,
     pub slot_at: Signal<In, Bits<{ QP_W + RQE_SLOT_W }>>,
     pub slot: Signal<Out, RqeSlot>,
     /// Pulses, at most one every 2 cycles.
@@ -130,7 +138,7 @@ pub struct RqFetch {
     head_bell: Sdpram<Bits<IDX_W>, QP_W>,
     log2_bell: Sdpram<Bits<4>, QP_W>,
     ahead: Sdpram<Bits<IDX_W>, QP_W>,
-    filled: Sdpram<Bits<IDX_W>, QP_W>,
+    laps: [Sdpram<Bit, QP_W>; RQE_SLOTS],
     rings: Sdpram<Ring, QP_W>,
     slots: Sdpram<RqeSlot, { QP_W + RQE_SLOT_W }>,
     tags: [Reg<Tag>; TAGS],
@@ -140,7 +148,6 @@ pub struct RqFetch {
     work: QpQueue,
     frees: Fifo<RqeFree, 4, 5>,
     free_used: Reg<Bits<5>>,
-    ends: Fifo<Bits<QP_W>, TAG_W, { TAG_W + 1 }>,
 }
 impl Logic for RqFetch {
     #[rtl]
@@ -150,13 +157,14 @@ impl Logic for RqFetch {
             self.tags[i].clock.next = self.clock.val();
             self.tags[i].d.next = self.tags[i].q.val();
         }
+        for i in 0..RQE_SLOTS {
+            self.laps[i].clock.next = self.clock.val();
+        }
         clocks!(
-            self, clock, pi_look, pi, head, head_bell, log2_bell, ahead, filled, rings, slots,
-            work, frees, ends
+            self, clock, pi_look, pi, head, head_bell, log2_bell, ahead, rings, slots, work, frees
         );
         self.work.reset.next = self.reset.val();
         self.frees.reset.next = self.reset.val();
-        self.ends.reset.next = self.reset.val();
 
         // a token: Create and Reset forget the ring
         let op = self.op.val();
@@ -178,16 +186,14 @@ impl Logic for RqFetch {
         let hold = self.fin_valid.val();
         let clear = go && forget;
 
-        // notices: end of a read, used WQEs, doorbells
+        // notices: used WQEs, doorbells
         let open = !notice.valid && !hold;
-        let end = open && self.ends.o_valid.val();
-        let free = !notice.valid && !end && self.frees.o_valid.val();
-        let flush = open && !end && !free && self.flushed_valid.val();
-        let bell = open && !end && !free && !flush && self.bell_valid.val();
-        self.ends.o_ready.next = open;
-        self.frees.o_ready.next = !notice.valid && !end;
-        self.flushed_ready.next = open && !end && !free;
-        self.bell_ready.next = open && !end && !free && !flush;
+        let free = !notice.valid && self.frees.o_valid.val();
+        let flush = open && !free && self.flushed_valid.val();
+        let bell = open && !free && !flush && self.bell_valid.val();
+        self.frees.o_ready.next = !notice.valid;
+        self.flushed_ready.next = open && !free;
+        self.bell_ready.next = open && !free && !flush;
         let used = if free {
             self.frees.o_data.val()
         } else {
@@ -195,18 +201,12 @@ impl Logic for RqFetch {
         };
         let rung = self.bell.val();
         let mut n = notice;
-        if end || free || flush || bell {
+        if free || flush || bell {
             n = Notice {
                 valid: true,
                 bell,
                 told: false,
-                qpn: if end {
-                    self.ends.o_data.val()
-                } else if bell {
-                    rung.qpn
-                } else {
-                    used.qpn
-                },
+                qpn: if bell { rung.qpn } else { used.qpn },
                 pi: rung.pi,
             };
         }
@@ -271,31 +271,27 @@ impl Logic for RqFetch {
         self.ahead.raddr.next = fetch.qpn;
         self.rings.raddr.next = fetch.qpn;
         let mut any_tag = false;
-        let mut own = false;
         let mut tag = bits::<TAG_W>(0);
         for i in (0..TAGS).rev() {
             let t = self.tags[i].q.val();
             any_tag = any_tag || !t.busy;
-            own = own || (t.busy && t.qpn == fetch.qpn);
             if !t.busy {
                 tag = bits(i as u64);
             }
         }
         let ring = self.rings.rdata.val();
         let first = self.ahead.rdata.val();
-        let held = first - self.head.rdata.val();
+        let held = (first - self.head.rdata.val()).get_bits::<{ RQE_SLOT_W + 1 }>(0);
         let waiting = self.pi.rdata.val() - first;
-        let size = bits::<IDX_W>(1) << ring.log2;
-        let place = first & (size - 1);
-        let to_end = size - place;
-        let open_slots = bits::<IDX_W>(SLOTS) - held;
-        let a = if waiting < open_slots {
-            waiting
+        let place = first & ring.mask;
+        let some = held <= (RQE_SLOTS / 2) as u64 && waiting.any() && !ring.error;
+        let posted_fit = fetch.waiting < bit_cast::<IDX_W, { RQE_SLOT_W + 1 }>(fetch.open);
+        let a = if posted_fit {
+            fetch.waiting.get_bits::<{ RQE_SLOT_W + 1 }>(0)
         } else {
-            open_slots
+            fetch.open
         };
-        let wanted = if a < to_end { a } else { to_end };
-        let some = held <= SLOTS / 2 && waiting.any() && !own && !ring.error;
+        let end_first = fetch.to_end < bit_cast::<IDX_W, { RQE_SLOT_W + 1 }>(a);
         let mut f = fetch;
         match fetch.step {
             Step::Idle => {
@@ -307,16 +303,26 @@ impl Logic for RqFetch {
             // the RAMs are read
             Step::Size => f.step = Step::Place,
             Step::Place => {
-                f.count = wanted.get_bits::<{ RQE_SLOT_W + 1 }>(0);
+                f.open = bits::<{ RQE_SLOT_W + 1 }>(RQE_SLOTS as u64) - held;
+                f.waiting = waiting;
                 f.idx = first;
                 f.tag = tag;
                 f.place = place;
+                f.to_end = (ring.mask & !first) + 1;
                 f.base = ring.base;
                 if !some {
                     f.step = Step::Idle;
                 } else if any_tag {
-                    f.step = Step::Low;
+                    f.step = Step::Count;
                 }
+            }
+            Step::Count => {
+                f.count = if end_first {
+                    fetch.to_end.get_bits::<{ RQE_SLOT_W + 1 }>(0)
+                } else {
+                    a
+                };
+                f.step = Step::Low;
             }
             Step::Low => {
                 f.low = bit_cast::<{ LOW_W + 1 }, LOW_W>(fetch.base.get_bits::<LOW_W>(RQE_LOG2))
@@ -354,7 +360,7 @@ impl Logic for RqFetch {
         self.rings.waddr.next = fin.qpn;
         self.rings.wdata.next = Ring {
             base: op.cfg.rq_base,
-            log2: op.cfg.rq_log2,
+            mask: (bits::<IDX_W>(1) << op.cfg.rq_log2) - 1,
             error: op.cfg.state == qp_state::ERROR,
         };
         self.log2_bell.we.next = go;
@@ -397,11 +403,13 @@ impl Logic for RqFetch {
         self.slots.we.next = arrived.valid;
         self.slots.waddr.next = slot_at;
         self.slots.wdata.next = arrived.slot;
-        self.filled.we.next = arrived.valid || clear;
-        self.filled.waddr.next = if clear { fin.qpn } else { t.qpn };
-        self.filled.wdata.next = if clear { 0.into() } else { t.idx + 1 };
-        self.ends.i_valid.next = arrived.valid && arrived.last;
-        self.ends.i_data.next = t.qpn;
+        let lap = t.idx.get_bit(RQE_SLOT_W);
+        let at = t.idx.get_bits::<RQE_SLOT_W>(0);
+        for i in 0..RQE_SLOTS {
+            self.laps[i].we.next = (arrived.valid && at == i as u64) || clear;
+            self.laps[i].waddr.next = if clear { fin.qpn } else { t.qpn };
+            self.laps[i].wdata.next = clear || lap;
+        }
         for i in 0..TAGS {
             let own = self.tags[i].q.val();
             if arrived.valid && arrived.tag == i as u64 {
@@ -420,9 +428,13 @@ impl Logic for RqFetch {
             }
         }
         self.pi_look.raddr.next = self.look.val();
-        self.filled.raddr.next = self.look.val();
         self.look_pi.next = self.pi_look.rdata.val();
-        self.look_filled.next = self.filled.rdata.val();
+        let mut laps = bits::<RQE_SLOTS>(0);
+        for i in 0..RQE_SLOTS {
+            self.laps[i].raddr.next = self.look.val();
+            laps = laps.replace_bit(i, self.laps[i].rdata.val());
+        }
+        self.look_laps.next = laps;
         self.slots.raddr.next = self.slot_at.val();
         self.slot.next = self.slots.rdata.val();
         if self.reset.val() {

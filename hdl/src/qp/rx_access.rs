@@ -16,6 +16,7 @@
 //! | SEND longer than its receive WQE | NAK invalid request, CQE length error |
 //! | key of the receive WQE, its shape (more than one piece), its fetch | NAK remote operational error, CQE |
 //!
+//! The key comes before an empty receive ring: a WRITE with immediate that would get an RNR NAK is checked too.
 //! Packets of 0 bytes are not checked. After a failed check nothing of the QP is moved or answered.
 //! A packet every 2 cycles (as the loop gives them), 8 cycles from `exec` to `wr`.
 use super::{BLOCK, BLOCKS_W, RqeFree, RqeSlot, RxAct, RxCounts, RxExec, RxKind, blocks_of};
@@ -173,7 +174,8 @@ impl Logic for RxAccess {
         }
         self.at_mr[0].d.next = asks;
         let asked = self.at_mr[0].q.val();
-        self.mr_req_valid.next = asked.valid && asked.exec.run && asked.exec.len.any();
+        let checked = asked.exec.run || asked.exec.probe;
+        self.mr_req_valid.next = asked.valid && checked && asked.exec.len.any();
         self.mr_req.next = self.mr.q.val();
         for i in 1..4 {
             self.at_mr[i].d.next = self.at_mr[i - 1].q.val();
@@ -186,7 +188,7 @@ impl Logic for RxAccess {
         let token = y.act.kind == RxKind::Op || y.act.kind == RxKind::Drain;
         let alive = !self.dead.rdata.val();
         let moves = y.run && y.len.any();
-        let denied = moves && !self.mr_rsp.val().ok;
+        let denied = (y.run || y.probe) && y.len.any() && !self.mr_rsp.val().ok;
         let fail = alive && (denied || b.too_long || b.malformed || b.bus_err);
         let mut act = y.act;
         if fail {

@@ -131,7 +131,7 @@ impl Logic for RxPath {
         self.park.put_tail.next = self.responder.put_tail.val();
         self.fetch.look.next = self.responder.look.val();
         self.responder.look_pi.next = self.fetch.look_pi.val();
-        self.responder.look_filled.next = self.fetch.look_filled.val();
+        self.responder.look_laps.next = self.fetch.look_laps.val();
         self.responder.room.next = self.access.room.val() && self.fetch.room.val();
 
         // keys and writes

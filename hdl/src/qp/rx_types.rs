@@ -16,6 +16,9 @@ pub fn blocks_of(len: Bits<PLEN_W>) -> Bits<BLOCKS_W> {
     bit_cast::<BLOCKS_W, { PLEN_W - BLOCK }>(len.get_bits::<{ PLEN_W - BLOCK }>(BLOCK))
 }
 
+/// Prefetched receive WQEs of a QP.
+pub const RQE_SLOTS: usize = 1 << RQE_SLOT_W;
+
 /// What an entry of the receive pipeline is.
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
 pub enum RxKind {
@@ -112,6 +115,8 @@ pub struct RxExec {
     pub len: Bits<PLEN_W>,
     /// In order and accepted: move the payload.
     pub run: Bit,
+    /// Its RNR NAK goes only if the key allows it: check the key, move nothing.
+    pub probe: Bit,
     /// Dropped because the QP is dead.
     pub halted: Bit,
     pub send: Bit,

@@ -259,13 +259,27 @@ impl Qp {
             What::Send => first,
             _ => imm,
         };
+        let (va, rkey) = self
+            .message
+            .as_ref()
+            .map_or((p.va, p.rkey), |m| (m.va, m.rkey));
+        let mut place = None;
+        let mut denied = false;
+        if what == What::Write && p.len > 0 {
+            let rest = total - before;
+            place = Region::find(regions, rkey, self.pd, 2, va.wrapping_add(before), rest);
+            denied = place.is_none();
+        }
         if takes && self.posted.is_empty() {
+            if denied {
+                self.refuse(0x62, EV_ACCESS, None, p, id);
+                return None;
+            }
             self.asked = true;
             self.answer(p.psn, 0x20 | self.rnr_timer, id);
             return None;
         }
         let uses = what == What::Send || imm;
-        let mut place = None;
         if uses {
             let w = self.posted[0].clone();
             if w.unreadable {
@@ -290,18 +304,10 @@ impl Qp {
                 }
             }
         }
-        let (va, rkey) = self
-            .message
-            .as_ref()
-            .map_or((p.va, p.rkey), |m| (m.va, m.rkey));
-        if what == What::Write && p.len > 0 {
-            let rest = total - before;
-            place = Region::find(regions, rkey, self.pd, 2, va.wrapping_add(before), rest);
-            if place.is_none() {
-                // a WRITE with immediate that has its receive WQE already completes it
-                self.refuse(0x62, EV_ACCESS, imm.then_some(10), p, id);
-                return None;
-            }
+        if denied {
+            // a WRITE with immediate that has its receive WQE already completes it
+            self.refuse(0x62, EV_ACCESS, imm.then_some(10), p, id);
+            return None;
         }
         self.epsn = (self.epsn + 1) & 0xff_ffff;
         self.asked = false;

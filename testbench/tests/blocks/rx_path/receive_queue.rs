@@ -1,0 +1,147 @@
+//! The receive ring: empty, being read, its doorbell and its end.
+use super::*;
+
+#[test]
+fn an_empty_ring_gives_one_rnr_nak_then_silence_until_that_psn_comes_again() {
+    let mut b = one(256);
+    b.send(QPN, packet(op::SEND_ONLY, PSN, 8));
+    b.send(QPN, packet(op::SEND_ONLY, PSN + 1, 8));
+    b.send(QPN, write(op::WRITE_ONLY, PSN + 2, 8, VA, RKEY, 8));
+    b.check();
+    assert_eq!((b.count("tx_rnr"), b.count("rx_drop_out_of_order")), (1, 2));
+    b.send(QPN, packet(op::SEND_ONLY, PSN, 8));
+    b.check();
+    b.post(QPN, buffer(0, 64));
+    b.post(QPN, buffer(64, 64));
+    b.ring(QPN);
+    b.send(QPN, packet(op::SEND_ONLY, PSN, 8));
+    b.send(QPN, packet(op::SEND_ONLY, PSN + 1, 8));
+    b.send(QPN, packet(op::SEND_ONLY, PSN + 2, 8));
+    b.check();
+    let syndromes: Vec<u8> = b.qps[&QPN].acks.iter().map(|a| a.syndrome).collect();
+    assert_eq!(syndromes, [0x27, 0x27, 0x1f, 0x1f, 0x27]);
+}
+
+#[test]
+fn a_wqe_that_is_still_being_fetched_holds_up_no_other_queue_pair() {
+    let mut b = one(256);
+    let other = QPN + 1;
+    b.connect(other, Qp::new(PD, 256, 5));
+    b.host.borrow_mut().hold_reads = true;
+    for i in 0..4 {
+        b.post(QPN, buffer(64 * i, 64));
+    }
+    b.ring(QPN);
+    let first = b.want.len();
+    for i in 0..4 {
+        b.send(QPN, packet(op::SEND_ONLY, PSN + 2 * i, 8 + u64::from(i)));
+        b.send(
+            QPN,
+            write(op::WRITE_ONLY, PSN + 2 * i + 1, 8, VA + 4096, RKEY, 8),
+        );
+        b.send(other, write(op::WRITE_ONLY, 5 + i, 16, VA, RKEY, 16));
+    }
+    b.step(400);
+    let here = b.host.borrow().written.len();
+    assert_eq!(here, 4, "the other QP's packets pass");
+    assert_eq!(
+        b.host.borrow().cells.len(),
+        8,
+        "parked packets keep their cells"
+    );
+    b.host.borrow_mut().hold_reads = false;
+    b.check();
+    let order: Vec<usize> = b.host.borrow().written[4..]
+        .iter()
+        .map(|w| w.packet - first)
+        .collect();
+    assert_eq!(order, [0, 1, 3, 4, 6, 7, 9, 10], "order within the QP");
+}
+
+#[test]
+fn parked_packets_of_a_queue_pair_that_is_destroyed_are_dropped_before_the_operation_ends() {
+    for kind in [QpOpKind::Error, QpOpKind::Reset] {
+        let mut b = one(256);
+        b.host.borrow_mut().hold_reads = true;
+        b.post(QPN, buffer(0, 64));
+        b.ring(QPN);
+        for i in 0..30 {
+            b.send(QPN, packet(op::SEND_ONLY, PSN + i, 8));
+        }
+        b.step(300);
+        assert_eq!(b.host.borrow().cells.len(), 30);
+        let error = kind == QpOpKind::Error;
+        let state = if error {
+            qp_state::ERROR
+        } else {
+            qp_state::RESET
+        };
+        let cfg = QpCfg {
+            state: state.into(),
+            ..b.configs[&QPN]
+        };
+        b.start_op(kind, QPN, cfg);
+        b.step(1000);
+        assert!(b.host.borrow().cells.is_empty(), "cells are free");
+        // a RESET waits for the read of the ring
+        assert!(b.op_pending());
+        b.host.borrow_mut().hold_reads = false;
+        b.wait_op();
+        let q = b.qps.get_mut(&QPN).unwrap();
+        (q.acks, q.faults) = (vec![], vec![]);
+        let n = b.want.len();
+        b.want = vec![None; n];
+        let q = b.qps.get_mut(&QPN).unwrap();
+        q.cqes.clear();
+        q.head = 0;
+        q.posted = [buffer(0, 64)].into();
+        if error {
+            q.flush();
+        }
+        b.check();
+        assert_eq!(b.count("rx_drop_qp_state"), 30);
+    }
+}
+
+#[test]
+fn an_impossible_doorbell_changes_nothing() {
+    let mut b = one(256);
+    for pi in [33, 0xffff, 0x8000] {
+        b.ring_with(QPN, pi);
+    }
+    assert_eq!(b.count("bell_bad"), 3);
+    assert!(b.host.borrow().rqe_reads.is_empty());
+    b.send(QPN, packet(op::SEND_ONLY, PSN, 8));
+    b.check();
+    assert_eq!(b.count("tx_rnr"), 1);
+}
+
+#[test]
+fn the_ring_is_read_in_bursts_that_end_at_its_end() {
+    let mut b = one(256);
+    let mut psn = PSN;
+    for round in 0..40u64 {
+        for i in 0..3 + round % 4 {
+            b.post(QPN, buffer(64 * i, 64));
+        }
+        b.ring(QPN);
+        for _ in 0..3 + round % 4 {
+            b.send(QPN, packet(op::SEND_ONLY, psn, psn as u64 % 60));
+            psn += 1;
+        }
+        b.check();
+    }
+    let h = b.host.borrow();
+    let base = ring(QPN);
+    for (at, n) in &h.rqe_reads {
+        assert!(
+            *at >= base && at + n <= base + 32 * 64,
+            "read of {n} bytes at {at:x}"
+        );
+    }
+    assert!(
+        h.rqe_reads.iter().any(|r| r.1 > 64),
+        "bursts: {:x?}",
+        h.rqe_reads
+    );
+}

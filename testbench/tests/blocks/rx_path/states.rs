@@ -1,0 +1,290 @@
+//! What is dropped before the responder, QP states, operations, flush.
+use super::*;
+
+#[test]
+fn packets_are_dropped_by_reason_and_free_their_cells() {
+    let mut b = one(256);
+    let p = packet(op::SEND_ONLY, PSN, 8);
+    let good = b.header(QPN, &p);
+    let cases: Vec<(&str, RxHdr)> = vec![
+        (
+            "rx_drop_qp0",
+            RxHdr {
+                qpn: 0.into(),
+                ..good
+            },
+        ),
+        (
+            "rx_drop_qp0",
+            RxHdr {
+                qpn: 1.into(),
+                ..good
+            },
+        ),
+        (
+            "rx_drop_qpn",
+            RxHdr {
+                qpn: 77.into(),
+                ..good
+            },
+        ),
+        (
+            "rx_drop_qpn",
+            RxHdr {
+                qpn: u64::from(QPN | 1 << 10).into(),
+                ..good
+            },
+        ),
+        (
+            "rx_drop_qpn",
+            RxHdr {
+                qpn: u64::from(QPN | 1 << 23).into(),
+                ..good
+            },
+        ),
+        (
+            "rx_drop_src_ip",
+            RxHdr {
+                sip: 3.into(),
+                ..good
+            },
+        ),
+        (
+            "rx_drop_pkey",
+            RxHdr {
+                pkey: 0xfffe.into(),
+                ..good
+            },
+        ),
+        (
+            "rx_drop_transport",
+            RxHdr {
+                opcode: u64::from(op::UC_SEND_ONLY).into(),
+                ..good
+            },
+        ),
+        (
+            "rx_drop_qp_state",
+            RxHdr {
+                opcode: u64::from(op::ACK).into(),
+                ..good
+            },
+        ),
+        (
+            "rx_cnp",
+            RxHdr {
+                opcode: u64::from(op::CNP).into(),
+                ..good
+            },
+        ),
+    ];
+    let mut want = std::collections::BTreeMap::new();
+    for (name, h) in cases {
+        b.send_dropped(h);
+        *want.entry(name).or_insert(0) += 1;
+    }
+    b.check();
+    for (name, n) in want {
+        assert_eq!(b.count(name), n, "{name}");
+    }
+    // in RTS an unasked READ response has no place
+    let cfg = QpCfg {
+        state: qp_state::RTS.into(),
+        ..b.configs[&QPN]
+    };
+    b.op(QpOpKind::StartSq, QPN, cfg);
+    b.send_dropped(RxHdr {
+        opcode: u64::from(op::READ_RESPONSE_ONLY).into(),
+        ..good
+    });
+    b.check();
+    assert_eq!(b.count("rx_drop_opcode"), 1);
+}
+
+#[test]
+fn a_limited_member_talks_to_a_full_member() {
+    let mut b = one(256);
+    let p = write(op::WRITE_ONLY, PSN, 8, VA, RKEY, 8);
+    b.send(QPN, p);
+    b.host.borrow_mut().packets[0].pkey = 0x7fff.into();
+    b.check();
+}
+
+#[test]
+fn acks_go_to_the_completer_and_free_their_cells() {
+    let mut b = one(256);
+    let cfg = QpCfg {
+        state: qp_state::RTS.into(),
+        ..b.configs[&QPN]
+    };
+    b.op(QpOpKind::StartSq, QPN, cfg);
+    b.ack.set_pause(Pause::random(5, 70));
+    for i in 0..50 {
+        let mut h = b.header(QPN, &packet(op::ACK, PSN + i, 0));
+        h.syndrome = u64::from(i).into();
+        h.msn = u64::from(i * 3).into();
+        b.send_dropped(h);
+        b.send(QPN, write(op::WRITE_ONLY, PSN + i, 8, VA, RKEY, 8));
+    }
+    // in RTS the first packet is no news
+    b.qps.get_mut(&QPN).unwrap().faults.clear();
+    b.check();
+    for i in 0..50 {
+        b.ack.try_recv().expect("an ACK").expect(&AckIn {
+            qpn: u64::from(QPN).into(),
+            psn: u64::from((PSN + i) & 0xff_ffff).into(),
+            syndrome: u64::from(i).into(),
+            msn: u64::from(i * 3).into(),
+        });
+    }
+}
+
+#[test]
+fn each_state_takes_what_it_must() {
+    let states = [
+        (QpOpKind::Create, qp_state::INIT, false),
+        (QpOpKind::StartRq, qp_state::RTR, true),
+        (QpOpKind::StartSq, qp_state::RTS, true),
+        (QpOpKind::Modify, qp_state::SQD, true),
+        (QpOpKind::Modify, qp_state::RTS, true),
+        (QpOpKind::Error, qp_state::ERROR, false),
+        (QpOpKind::Reset, qp_state::RESET, false),
+        (QpOpKind::Create, qp_state::INIT, false),
+        (QpOpKind::StartRq, qp_state::RTR, true),
+    ];
+    let mut b = Bench::new();
+    b.region(region());
+    b.qps.insert(QPN, Qp::new(PD, 256, PSN));
+    let mut dropped = 0;
+    for (i, (kind, state, takes)) in states.into_iter().enumerate() {
+        let cfg = QpCfg {
+            state: state.into(),
+            rq_psn: u64::from(PSN).into(),
+            ..b.cfg(QPN)
+        };
+        b.op(kind, QPN, cfg);
+        if kind == QpOpKind::StartRq {
+            let q = b.qps.get_mut(&QPN).unwrap();
+            let old = std::mem::replace(q, Qp::new(PD, 256, PSN));
+            (q.acks, q.faults) = (old.acks, old.faults);
+        }
+        let psn = b.qps[&QPN].epsn;
+        let p = write(op::WRITE_ONLY, psn, 8, VA, RKEY, 8);
+        if takes {
+            b.send(QPN, p);
+        } else {
+            let h = b.header(QPN, &p);
+            b.send_dropped(h);
+            dropped += 1;
+        }
+        b.check();
+        let counted = b.count("rx_drop_qp_state") + b.count("rx_drop_qpn");
+        assert_eq!(counted, dropped, "step {i}");
+    }
+}
+
+#[test]
+fn a_failed_payload_write_is_a_remote_operational_error() {
+    for send in [false, true] {
+        let mut b = one(256);
+        for i in 0..4 {
+            b.post(QPN, buffer(256 * i, 256));
+        }
+        b.ring(QPN);
+        b.host.borrow_mut().hold_dones = true;
+        let at = 256;
+        b.host.borrow_mut().write_errors.insert((IOVA + at) / 64);
+        for i in 0..4 {
+            let p = if send {
+                packet(op::SEND_ONLY, PSN + i, 8)
+            } else {
+                write(op::WRITE_ONLY, PSN + i, 8, VA + 256 * u64::from(i), RKEY, 8)
+            };
+            b.send(QPN, p);
+        }
+        b.step(200);
+        b.host.borrow_mut().hold_dones = false;
+        // the second one fails; the others were under way
+        let q = b.qps.get_mut(&QPN).unwrap();
+        q.acks.truncate(2);
+        q.acks[1].syndrome = 0x63;
+        q.acks[1].msn = 1;
+        q.faults.push(if send { 0 } else { model::EV_FATAL });
+        if send {
+            q.cqes.truncate(2);
+            (q.cqes[1].status, q.cqes[1].byte_len, q.cqes[1].solicited) = (model::FATAL, 0, true);
+            q.head = 2;
+            q.posted = [buffer(0, 0), buffer(0, 0)].into();
+        }
+        b.check();
+        b.put_in_error(QPN);
+        b.check();
+        let left = if send { 2 } else { 4 };
+        assert_eq!((b.count("tx_nak_op"), b.count("flushed")), (1, left));
+    }
+}
+
+#[test]
+fn in_error_everything_posted_is_flushed_once_and_in_order_also_later() {
+    let mut b = one(256);
+    for i in 0..30 {
+        b.post(QPN, buffer(64 * i, 64));
+    }
+    b.ring(QPN);
+    for i in 0..5 {
+        b.send(QPN, packet(op::SEND_ONLY, PSN + i, 8));
+    }
+    b.send(QPN, packet(op::SEND_FIRST, PSN + 5, 256));
+    b.check();
+    b.put_in_error(QPN);
+    b.check();
+    for n in [1, 30, 2, 32] {
+        for i in 0..n {
+            b.post(QPN, buffer(64 * i, 64));
+        }
+        b.ring(QPN);
+        b.qps.get_mut(&QPN).unwrap().flush();
+        b.step(600);
+        b.check();
+    }
+}
+
+#[test]
+fn an_operation_waits_for_the_writes_of_the_packets_before_it() {
+    let mut b = one(256);
+    b.host.borrow_mut().hold_dones = true;
+    b.send(QPN, write(op::WRITE_ONLY, PSN, 8, VA, RKEY, 8));
+    b.step(100);
+    let cfg = b.configs[&QPN];
+    b.start_op(QpOpKind::Modify, QPN, cfg);
+    b.dut.set("drain_req", 1);
+    b.step(500);
+    assert!(b.op_pending());
+    assert_eq!(b.dut.get("drain_ack"), 0);
+    b.host.borrow_mut().hold_dones = false;
+    b.wait_op();
+    b.step(20);
+    assert_eq!(b.dut.get("drain_ack"), 1);
+    b.dut.set("drain_req", 0);
+    b.step(3);
+    assert_eq!(b.dut.get("drain_ack"), 0);
+    b.check();
+}
+
+#[test]
+fn faults_that_nobody_takes_do_not_block_an_operation() {
+    let mut b = Bench::new();
+    b.region(region());
+    for q in 0..40 {
+        b.connect(100 + q, Qp::new(PD, 256, q));
+    }
+    b.fault.set_pause(Pause::Always);
+    for q in 0..40 {
+        b.send(100 + q, packet(op::WRITE_MIDDLE, q, 256));
+    }
+    b.step(300);
+    let cfg = b.configs[&100];
+    b.op(QpOpKind::Error, 100, cfg);
+    b.fault.set_pause(Pause::Never);
+    b.check();
+}
