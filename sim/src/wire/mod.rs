@@ -1,13 +1,15 @@
-//! The wire between two simulated NICs: delay, faults, capture.
+//! The wire between two simulated NICs: delay, faults, capture. (`unix` is the wire to somebody else, in real time.)
 //!
 //! Each NIC runs on a thread of its own and in simulated time of its own. The wire's delay makes that possible: what one
 //! sends in a window as long as the delay cannot reach the other before the window's end, so the two meet only at the
 //! ends of windows and hand over what they sent. The result is the same on one core or two, under load or not.
 mod capture;
 mod faults;
+mod unix;
 
 pub use capture::{Capture, CaptureError};
 pub use faults::{FaultCounts, Faults};
+pub use unix::{UnixAddress, UnixEnd, UnixError, UnixPort};
 
 use crate::nic::{Error as NicError, Nic};
 use faults::Injector;
@@ -19,6 +21,8 @@ pub enum Error {
     Nic(#[from] NicError),
     #[error(transparent)]
     Capture(#[from] CaptureError),
+    #[error(transparent)]
+    Unix(#[from] UnixError),
     #[error(
         "the NIC at the other end of the wire stopped at cycle {cycle}; its own error says why"
     )]

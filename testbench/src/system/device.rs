@@ -2,7 +2,7 @@
 use rocenic_driver::transport::TransportError;
 use rocenic_driver::transport::in_process::Device;
 use rocenic_sim::nic::{CYCLE_NS, Nic};
-use rocenic_sim::wire::{Error as WireError, LinkEnd};
+use rocenic_sim::wire::{Error as WireError, LinkEnd, UnixEnd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
@@ -42,6 +42,24 @@ impl Line for LinkEnd {
     fn over(&self) -> bool {
         self.both_finished()
     }
+}
+
+/// A neighbour in real time: whatever is still to be said to it is no business of a host program that has ended.
+impl Line for Ending<UnixEnd> {
+    fn step(&mut self, nic: &mut Nic) -> Result<(), WireError> {
+        self.line.step(nic)
+    }
+    fn finish(&mut self) {
+        self.finished = true;
+    }
+    fn over(&self) -> bool {
+        self.finished
+    }
+}
+/// A line whose other end does not say when it is over.
+pub(super) struct Ending<L> {
+    pub line: L,
+    pub finished: bool,
 }
 
 /// The other end of the proxy: serves it with the NIC, on the NIC's thread.

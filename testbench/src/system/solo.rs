@@ -1,12 +1,12 @@
 //! One host, one NIC, and a peer at the other end of the wire that is not ours.
-use super::device::{Line, proxy};
+use super::device::{Ending, Line, proxy};
 use super::host::SharedMemory;
 use super::pair::{HostFailure, NicReport, PairError, QuitAtEnd};
 use rocenic_driver::Transport;
 use rocenic_driver::transport::in_process::{DmaSpace, InProcess};
 use rocenic_sim::nic::{HostConfig, Nic, NicConfig, Pace, WireFrame};
 use rocenic_sim::verilate::Library;
-use rocenic_sim::wire::{Error as WireError, FaultCounts, LinkConfig};
+use rocenic_sim::wire::{Error as WireError, FaultCounts, LinkConfig, UnixEnd};
 use std::sync::Arc;
 
 /// What a run is made of.
@@ -78,6 +78,35 @@ impl Solo {
         program: impl FnOnce(Arc<dyn Transport>) -> Result<R, HostFailure> + Send,
         peer: impl FnMut(&WireFrame) -> Vec<Vec<u8>>,
     ) -> Result<(R, NicReport), PairError> {
+        let line = Answers {
+            peer,
+            delay: self.config.delay,
+            frames: 0,
+            finished: false,
+        };
+        let (result, mut report, line) = self.serve(program, line)?;
+        report.wire.passed = line.frames;
+        Ok((result, report))
+    }
+    /// Runs the program to its end, with the NIC on a wire to a neighbour that runs in real time. The wire comes back.
+    pub fn run_wired<R: Send>(
+        &self,
+        program: impl FnOnce(Arc<dyn Transport>) -> Result<R, HostFailure> + Send,
+        end: UnixEnd,
+    ) -> Result<(R, NicReport, UnixEnd), PairError> {
+        let line = Ending {
+            line: end,
+            finished: false,
+        };
+        let (result, mut report, line) = self.serve(program, line)?;
+        report.wire = line.line.counts()[0];
+        Ok((result, report, line.line))
+    }
+    fn serve<R: Send, L: Line>(
+        &self,
+        program: impl FnOnce(Arc<dyn Transport>) -> Result<R, HostFailure> + Send,
+        line: L,
+    ) -> Result<(R, NicReport, L), PairError> {
         let side = 'A';
         let fault = |error| PairError::Nic { side, error };
         let space = DmaSpace::new(self.config.memory);
@@ -97,12 +126,6 @@ impl Solo {
             config,
         );
         let nic = nic.map_err(|e| fault(e.into()))?;
-        let line = Answers {
-            peer,
-            delay: self.config.delay,
-            frames: 0,
-            finished: false,
-        };
         let mut server = server(nic, line);
         // the scope owns the server: when the peer panics, the program sees its device gone and ends
         std::thread::scope(move |s| {
@@ -116,21 +139,14 @@ impl Solo {
             let result = host.map_err(|error| PairError::Host { side, error })?;
             server.finish().map_err(fault)?;
             let (beats_read, beats_written, beats_sent) = server.nic.beats();
-            let wire = FaultCounts {
-                passed: server.line.frames,
-                ..FaultCounts::default()
+            let report = NicReport {
+                cycles: server.nic.cycle(),
+                beats_read,
+                beats_written,
+                beats_sent,
+                wire: FaultCounts::default(),
             };
-            let cycles = server.nic.cycle();
-            Ok((
-                result,
-                NicReport {
-                    cycles,
-                    beats_read,
-                    beats_written,
-                    beats_sent,
-                    wire,
-                },
-            ))
+            Ok((result, report, server.line))
         })
     }
 }

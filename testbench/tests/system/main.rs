@@ -6,6 +6,7 @@ mod foreign;
 mod isolation;
 mod pair;
 mod traffic;
+mod unix;
 
 use rocenic_sim::verilate::Library;
 use std::sync::{Arc, OnceLock};
