@@ -22,6 +22,10 @@ pub const WQE_SLOT_W: usize = 4;
 pub const RQE_SLOT_W: usize = 3;
 /// Sent-WQE records per QP, log2: at most this many WQEs are outstanding.
 pub const REC_W: usize = caps::LOG2_OUTSTANDING;
+/// READs and atomics of a QP, each way, log2 (rule R6).
+pub const RD_SLOT_W: usize = caps::LOG2_RD_ATOMIC;
+/// Free-running number of a READ or atomic of a QP: the pending ones and as many answered ones are told apart.
+pub const RD_W: usize = RD_SLOT_W + 2;
 /// Payload read tags, log2 (rule R11).
 pub const RTAG_W: usize = 6;
 /// Read reorder buffer, log2 of beats: 64 KiB. With 32 KiB and data of all tags mixed at random, reads of 4096 B that

@@ -52,6 +52,9 @@ pub struct QpCfg {
     pub rnr_retry: Bits<3>,
     pub timeout: Bits<5>,
     pub min_rnr_timer: Bits<5>,
+    /// READs and atomics outstanding as requester, and accepted as responder.
+    pub max_rd_atomic: Bits<{ RD_SLOT_W + 1 }>,
+    pub max_dest_rd_atomic: Bits<{ RD_SLOT_W + 1 }>,
     /// `contract` access flags of the QP (remote write, read, atomic).
     pub access: Bits<4>,
     /// Every send WQE completes with a CQE.
@@ -113,15 +116,17 @@ pub struct PushBeat {
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct TxPkt {
     pub qpn: Bits<QP_W>,
+    /// A response of the responder: `epoch` is its, not the requester's.
+    pub response: Bit,
     pub epoch: Bits<EPOCH_W>,
-    /// Index of the WQE, for error reports.
+    /// Index of the WQE, for error reports; of a response, the number of its READ or atomic.
     pub idx: Bits<IDX_W>,
     /// BTH opcode.
     pub opcode: Bits<8>,
     pub psn: Bits<24>,
     pub ack_req: Bit,
     pub solicited: Bit,
-    /// RETH, when the opcode has one.
+    /// RETH, when the opcode has one; `va` is also the AtomicAckETH's value.
     pub va: Bits<64>,
     pub rkey: Bits<32>,
     pub dma_len: Bits<32>,

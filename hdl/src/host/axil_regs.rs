@@ -228,7 +228,7 @@ impl Logic for AxilRegs {
             log2_eqs: bits(EQ_W as u64),
             log2_outstanding: bits(REC_W as u64),
             log2_ring: bits(caps::LOG2_RING as u64),
-            log2_rd_atomic: 0.into(),
+            log2_rd_atomic: bits(RD_SLOT_W as u64),
         };
         let request_sizes = RequestLimits {
             send_sges: bits(SEND_SGES as u64),

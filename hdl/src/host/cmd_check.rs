@@ -92,12 +92,23 @@ pub fn modify_check(m: ModifyQp, old: QpCfg) -> ModifyCheck {
         && (!mask.get_bit(attr::bit::MIN_RNR_TIMER) || m.min_rnr_timer < 32);
     let retries = (!mask.get_bit(attr::bit::RETRY_CNT) || m.retry_cnt < 8)
         && (!mask.get_bit(attr::bit::RNR_RETRY) || m.rnr_retry < 8);
+    let most = bits::<8>(1 << RD_SLOT_W as u64);
+    let depths = (!mask.get_bit(attr::bit::MAX_RD_ATOMIC) || m.max_rd_atomic <= most)
+        && (!mask.get_bit(attr::bit::MAX_DEST_RD_ATOMIC) || m.max_dest_rd_atomic <= most);
     let rights =
         !mask.get_bit(attr::bit::ACCESS) || (m.access & bits::<8>(0xff & !REMOTE_RIGHTS)) == 0;
     let dest = !mask.get_bit(attr::bit::DEST_QPN) || m.dest_qpn != 0;
     ModifyCheck {
         state_ok: state && legal,
-        param_ok: given && pmtu && path && times && retries && rights && dest && m.reserved == 0,
+        param_ok: given
+            && pmtu
+            && path
+            && times
+            && retries
+            && depths
+            && rights
+            && dest
+            && m.reserved == 0,
     }
 }
 
@@ -162,6 +173,16 @@ pub fn merge(m: ModifyQp, old: QpCfg) -> QpCfg {
         } else {
             old.min_rnr_timer
         },
+        max_rd_atomic: if mask.get_bit(attr::bit::MAX_RD_ATOMIC) {
+            m.max_rd_atomic.get_bits::<{ RD_SLOT_W + 1 }>(0)
+        } else {
+            old.max_rd_atomic
+        },
+        max_dest_rd_atomic: if mask.get_bit(attr::bit::MAX_DEST_RD_ATOMIC) {
+            m.max_dest_rd_atomic.get_bits::<{ RD_SLOT_W + 1 }>(0)
+        } else {
+            old.max_dest_rd_atomic
+        },
         dest_qpn: if mask.get_bit(attr::bit::DEST_QPN) {
             m.dest_qpn
         } else {
@@ -199,6 +220,8 @@ pub fn new_qp(q: CreateQp) -> QpCfg {
         rnr_retry: 0.into(),
         timeout: 0.into(),
         min_rnr_timer: 0.into(),
+        max_rd_atomic: 0.into(),
+        max_dest_rd_atomic: 0.into(),
         access: 0.into(),
         sq_sig_all: (q.flags & bits::<8>(qp_flag::SQ_SIG_ALL)) != 0,
     }

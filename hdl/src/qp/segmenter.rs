@@ -252,6 +252,7 @@ impl Logic for Segmenter {
                         tx: TxCmd {
                             pkt: TxPkt {
                                 qpn: t.grant.qpn,
+                                response: false,
                                 epoch: t.grant.epoch,
                                 idx: t.at.idx,
                                 opcode: bth_opcode(m.job.opcode, first, last),
