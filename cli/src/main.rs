@@ -4,10 +4,14 @@
 //! |---|---|
 //! | `bench` | measures the NIC against its budgets |
 //! | `demo` | moves a file between two simulated hosts through two RTL NICs |
+//! | `devinfo` | what a device is and can do |
+//! | `sim` | serves simulated NICs to drivers in other processes |
 //! | `decode` | classifies the frames of a capture, in the RTL and in software |
 mod bench;
 mod decode;
 mod demo;
+mod devinfo;
+mod sim;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -32,6 +36,11 @@ enum Command {
     Decode(decode::Args),
     /// Move a file from one simulated host's memory to another's by RDMA, through two NICs that are all RTL.
     Demo(demo::Args),
+    /// Open a device and tell what it is and can do.
+    Devinfo(devinfo::Args),
+    /// Simulated NICs.
+    #[command(subcommand)]
+    Sim(sim::Command),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +48,8 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Decode(args) => decode::run(&args),
         Command::Demo(args) => demo::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Devinfo(args) => devinfo::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Sim(command) => sim::run(&command).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|e| {
         eprintln!("rocenic: {e:#}");

@@ -15,6 +15,7 @@
 //! | [`opcode`] | the BTH opcode table |
 //! | [`syndrome`] | AETH syndromes and timers |
 //! | [`rules`] | what happens when a check fails |
+//! | [`pci`] | the PCI function: identity, BARs, MSI-X |
 //! | [`caps`] | capability bits and default sizes |
 //!
 //! A field is a constant with its place: `beat.get_bits::<{ wqe::LENGTH.width }>(wqe::LENGTH.lsb)` in the RTL,
@@ -31,6 +32,7 @@ pub mod eqe;
 mod hash;
 pub mod layout;
 pub mod opcode;
+pub mod pci;
 pub mod regs;
 pub mod rqe;
 pub mod rules;

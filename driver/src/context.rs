@@ -5,7 +5,7 @@ use crate::event::{DeviceEvent, EventQueue};
 use crate::mailbox::Mailbox;
 use crate::numbers::Numbers;
 use crate::pd::Pd;
-use crate::transport::Transport;
+use crate::transport::{Clock, Transport};
 use rocenic_contract::caps::{self, pmtu::Pmtu};
 use rocenic_contract::cmd::opcode::Command;
 use rocenic_contract::cmd::set_port::SetPort;
@@ -31,14 +31,23 @@ pub struct Options {
     pub log2_events: u8,
 }
 
+impl Options {
+    /// For devices of which only the clock on the wall is known: they may be simulated.
+    pub const PATIENT: Options = Options {
+        command_timeout_ns: 60_000_000_000,
+        ready_timeout_ns: 60_000_000_000,
+        ..Options::PROMPT
+    };
+    const PROMPT: Options = Options {
+        command_timeout_ns: 10_000_000,
+        ready_timeout_ns: 1_000_000,
+        doorbell_page: 0,
+        log2_events: 8,
+    };
+}
 impl Default for Options {
     fn default() -> Self {
-        Options {
-            command_timeout_ns: 10_000_000,
-            ready_timeout_ns: 1_000_000,
-            doorbell_page: 0,
-            log2_events: 8,
-        }
+        Options::PROMPT
     }
 }
 
@@ -143,7 +152,11 @@ impl Drop for Inner {
 impl Context {
     /// Checks that the device is ours and speaks this driver's contract, enables it, makes its event queue.
     pub fn open(transport: Arc<dyn Transport>) -> Result<Self> {
-        Self::open_with(transport, Options::default())
+        let options = match transport.clock() {
+            Clock::Device => Options::default(),
+            Clock::Wall => Options::PATIENT,
+        };
+        Self::open_with(transport, options)
     }
     pub fn open_with(transport: Arc<dyn Transport>, options: Options) -> Result<Self> {
         let t = &*transport;
@@ -301,6 +314,9 @@ fn wait_ready(t: &dyn Transport, timeout_ns: u64) -> Result<()> {
         let s = DeviceStatus::from_bytes(&t.read32(control::STATUS)?.to_le_bytes());
         if s.ready == 1 {
             return Ok(());
+        }
+        if t.now_ns().saturating_sub(start) >= timeout_ns {
+            break;
         }
         t.wait(PAUSE_NS)?;
     }

@@ -8,6 +8,7 @@
 //! | `m_axi_*` | AXI4 master, 512 bit, 64-bit IOVA |
 //! | `irq_*` | MSI-X vector requests |
 //! | `flr_req`, `flr_done`, `bus_master_enable` | from the PCIe shell; hold `flr_req` until `flr_done` |
+//! | `timers_armed` | some QP waits for a timer: the clock must go on although nothing moves on the ports |
 //! | `m_axis_tx_*`, `s_axis_rx_*` | AXI4-Stream, 512 bit, to and from a 100G MAC; frames without FCS |
 use crate::cfg::*;
 use crate::host::axi_read::AxiRead;
@@ -122,6 +123,7 @@ pub struct roce_nic {
     pub flr_req: Signal<In, Bit>,
     pub flr_done: Signal<Out, Bit>,
     pub bus_master_enable: Signal<In, Bit>,
+    pub timers_armed: Signal<Out, Bit>,
     pub m_axis_tx_tdata: Signal<Out, Bits<512>>,
     pub m_axis_tx_tkeep: Signal<Out, Bits<64>>,
     pub m_axis_tx_tlast: Signal<Out, Bit>,
@@ -309,6 +311,7 @@ impl Logic for roce_nic {
         self.axi_read.sq_req.next = self.requester.rd_req.val();
         self.requester.beat_valid.next = self.axi_read.sq_beat_valid.val();
         self.requester.beat.next = self.axi_read.sq_beat.val();
+        self.timers_armed.next = self.requester.timers_armed.val();
         self.requester.ack_valid.next = self.rx_path.ack_valid.val();
         self.rx_path.ack_ready.next = self.requester.ack_ready.val();
         self.requester.ack.next = self.rx_path.ack.val();

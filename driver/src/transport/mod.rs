@@ -4,15 +4,25 @@
 //! | module | way |
 //! |---|---|
 //! | [`in_process`] | a device simulated in this process |
+//! | [`vfio_user`] | a device simulated in another process, on a socket |
+//! | [`address`] | names of devices, as users write them |
 //! | [`dma`] | memory both sides see |
+//! | `shared`, `iova` | memory that can be given away; addresses for the device |
+pub mod address;
 pub mod dma;
 pub mod in_process;
+mod iova;
+mod shared;
+pub mod vfio_user;
 
+pub use address::Address;
 pub use dma::DmaMemory;
 
 /// What can go wrong on the way to the device.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
 pub enum TransportError {
+    #[error("cannot open {device}: {what}")]
+    Open { device: String, what: String },
     #[error("the device is gone: {0}")]
     Gone(String),
     #[error("register access at {addr:#x} failed: {what}")]
@@ -21,6 +31,17 @@ pub enum TransportError {
         "no DMA memory: {wanted} bytes asked for, {left} left; raise the limit or free regions"
     )]
     NoMemory { wanted: usize, left: usize },
+    #[error("the device cannot be given {bytes} bytes of memory: {what}")]
+    Map { bytes: usize, what: String },
+}
+
+/// Which time [`Transport::now_ns`] and timeouts are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// The device's: one that is simulated may be as slow as it likes.
+    Device,
+    /// The clock on the wall. What is behind may be a simulation that is ten thousand times slower than a card.
+    Wall,
 }
 
 /// A way to one device. Calls may come from several threads.
@@ -34,7 +55,11 @@ pub trait Transport: Send + Sync {
     fn push(&self, addr: u64, bytes: &[u8; 64]) -> Result<(), TransportError>;
     /// Zeroed memory the device can reach, aligned to 4 KiB in both address spaces.
     fn alloc_dma(&self, bytes: usize) -> Result<DmaMemory, TransportError>;
-    /// Time in nanoseconds since the transport was opened: simulated time when the device is simulated.
+    fn clock(&self) -> Clock {
+        Clock::Device
+    }
+    /// Time in nanoseconds since the transport was opened: simulated time when the device is simulated in this
+    /// process.
     fn now_ns(&self) -> u64;
     /// Lets up to `ns` pass; with 0, the least that is possible, so that a polling loop makes progress. Comes back earlier when there may be something new (a DMA write, an interrupt).
     fn wait(&self, ns: u64) -> Result<(), TransportError>;

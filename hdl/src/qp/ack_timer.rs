@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `tick` | free-running time in ticks of 4.096 µs |
 //! | `set` | a QP's timer: armed or not, and the tick at which it runs out; no back-pressure |
+//! | `armed` | some timer was armed at the last full scan: at most two scans old |
 //! | `expired` | QPs whose timer has run out, with its deadline: stale when it was set anew meanwhile; repeated every scan |
 //!
 //! The scan visits one QP a cycle. A deadline is met at most one scan (2^QP_W cycles) late and never early.
@@ -47,6 +48,7 @@ pub struct AckTimer {
     pub set_valid: Signal<In, Bit>,
     pub set_qpn: Signal<In, Bits<QP_W>>,
     pub set: Signal<In, TimerSet>,
+    pub armed: Signal<Out, Bit>,
     pub expired_valid: Signal<Out, Bit>,
     pub expired_ready: Signal<In, Bit>,
     pub expired: Signal<Out, Expired>,
@@ -56,12 +58,15 @@ pub struct AckTimer {
     tick_q: Reg<Bits<TICK_W>>,
     at: Reg<Bits<QP_W>>,
     seen: Reg<Bits<QP_W>>,
+    /// An armed timer was seen in this scan; in the last one.
+    some: Reg<Bit>,
+    armed_q: Reg<Bit>,
     found: Reg<Found>,
 }
 impl Logic for AckTimer {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, cycle, tick_q, at, seen, found);
+        regs!(self, clock, cycle, tick_q, at, seen, some, armed_q, found);
         clocks!(self, clock, ram, fifo);
         self.ram.reset.next = self.reset.val();
         self.fifo.reset.next = self.reset.val();
@@ -81,6 +86,13 @@ impl Logic for AckTimer {
         self.ram.waddr.next = self.set_qpn.val();
         self.ram.wdata.next = self.set.val();
         let t = self.ram.rdata.val();
+        if self.seen.q.val().all() {
+            self.armed_q.d.next = self.some.q.val() || t.armed;
+            self.some.d.next = false;
+        } else {
+            self.some.d.next = self.some.q.val() || t.armed;
+        }
+        self.armed.next = self.armed_q.q.val();
         let out = !(tick - t.deadline).get_bit(TICK_W - 1);
         self.found.d.next = Found {
             valid: t.armed && out && !self.ram.busy.val(),
@@ -100,6 +112,8 @@ impl Logic for AckTimer {
             self.cycle.d.next = 0.into();
             self.tick_q.d.next = 0.into();
             self.at.d.next = 0.into();
+            self.some.d.next = false;
+            self.armed_q.d.next = false;
             self.found.d.next.valid = false;
         }
     }

@@ -13,6 +13,7 @@
 //! | `rewind` | to `send_sched`: send again from there; with `hold` (RNR) a second one follows |
 //! | `cqe` | completions |
 //! | `fault` | a QP went to error; no event is due, the CQE tells |
+//! | `timers_armed` | some QP waits for a timer |
 //!
 //! One context a QP; every input is an event that reads, changes and writes it: one event a cycle. Completion is work of its own: QPs
 //! for which something changed stand in a FIFO, and `retire` looks at the oldest WQE of one at a time, `TURN` at most,
@@ -243,6 +244,7 @@ pub struct Completer {
     pub fault_ready: Signal<In, Bit>,
     pub fault: Signal<Out, QpFault>,
     pub pulses: Signal<Out, Pulses>,
+    pub timers_armed: Signal<Out, Bit>,
     ctx: CtxRam<CplCtx, QP_W>,
     cfg: CtxRam<CplCfg, QP_W>,
     posted_to: CtxRam<Bits<IDX_W>, QP_W>,
@@ -646,6 +648,7 @@ impl Logic for Completer {
         self.ctx.we.next = ev.kind != Ev::Idle;
         self.ctx.waddr.next = ev.qpn;
         self.ctx.wdata.next = n;
+        self.timers_armed.next = self.timer.armed.val();
         self.timer.set_valid.next = ev.kind != Ev::Idle;
         self.timer.set_qpn.next = ev.qpn;
         self.timer.set.next = n.timer;

@@ -8,7 +8,8 @@
 //!                                                    └─► cqe, fault
 //! ```
 //!
-//! `op` is taken when all three engines with state have taken it. `pulses` has a bit for each `contract` counter.
+//! `op` is taken when all three engines with state have taken it. `pulses` has a bit for each `contract` counter; `timers_armed`: some
+//! QP waits for a timer.
 use super::completer::Completer;
 use super::segmenter::Segmenter;
 use super::send_sched::SendSched;
@@ -69,6 +70,7 @@ pub struct Requester {
     pub fault_ready: Signal<In, Bit>,
     pub fault: Signal<Out, QpFault>,
     pub pulses: Signal<Out, Pulses>,
+    pub timers_armed: Signal<Out, Bit>,
     fetch: SqFetch,
     sched: SendSched,
     check: WqeCheck,
@@ -182,6 +184,7 @@ impl Logic for Requester {
         self.completer.fault_ready.next = self.fault_ready.val();
 
         self.wqe_bad.d.next = self.segmenter.wqe_bad.val();
+        self.timers_armed.next = self.completer.timers_armed.val();
         let pulses = self.fetch.pulses.val() | self.completer.pulses.val();
         self.pulses.next = pulses.replace_bit(counters::index::WQE_BAD, self.wqe_bad.q.val());
         if self.reset.val() {

@@ -46,6 +46,14 @@ impl Mmio {
     pub fn idle(&self) -> bool {
         self.queue.is_empty() && self.up == Up::Nothing
     }
+    /// Accesses that have not reached the pins.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+    /// Forgets what has not reached the pins.
+    pub fn abandon(&mut self) {
+        self.queue.clear();
+    }
     pub fn write(&mut self, due: u64, addr: u64, data: u32) {
         self.queue.push_back((due, Access::Write { addr, data }));
     }

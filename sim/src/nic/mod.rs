@@ -93,6 +93,10 @@ pub struct Nic {
     mac_pins: MacPins,
     irq_valid: UintPort,
     irq_vector: UintPort,
+    bus_master: UintPort,
+    flr_req: UintPort,
+    flr_done: UintPort,
+    timers_armed: UintPort,
     pcie: Pcie,
     mmio: Mmio,
     mac: Mac,
@@ -121,6 +125,10 @@ impl Nic {
             mac_pins: MacPins::find(&model)?,
             irq_valid: model.uint_port("irq_valid")?,
             irq_vector: model.uint_port("irq_vector")?,
+            bus_master: model.uint_port("bus_master_enable")?,
+            flr_req: model.uint_port("flr_req")?,
+            flr_done: model.uint_port("flr_done")?,
+            timers_armed: model.uint_port("timers_armed")?,
             pcie: Pcie::new(config.host, memory, config.seed),
             mmio: Mmio::new(),
             mac: Mac::new(config.pace),
@@ -133,7 +141,7 @@ impl Nic {
             model,
         };
         let rst = nic.model.uint_port("rst")?;
-        nic.model.uint_port("bus_master_enable")?.set(1);
+        nic.bus_master.set(1);
         nic.model.uint_port("irq_ready")?.set(1);
         rst.set(1);
         for _ in 0..4 {
@@ -243,6 +251,27 @@ impl Nic {
     /// Nothing moves outside the device: no MMIO, DMA or frame is under way.
     pub fn quiet(&self) -> bool {
         self.pcie.idle() && self.mmio.idle() && self.mac.idle()
+    }
+    /// Accesses of the processor that the device has not taken.
+    pub fn mmio_waiting(&self) -> usize {
+        self.mmio.waiting()
+    }
+    /// Nothing will happen until somebody from outside does something: all is quiet and no timer runs.
+    pub fn at_rest(&self) -> bool {
+        self.quiet() && !self.timers_armed.high()
+    }
+    /// The host allows the device to be bus master, or not.
+    pub fn set_bus_master(&mut self, on: bool) {
+        self.bus_master.set(u64::from(on));
+    }
+    /// Asks for a function-level reset, or takes the request back once [`Nic::reset_done`] says that it is through.
+    /// Accesses of the processor that wait are thrown away.
+    pub fn request_reset(&mut self, on: bool) {
+        self.mmio.abandon();
+        self.flr_req.set(u64::from(on));
+    }
+    pub fn reset_done(&self) -> bool {
+        self.flr_done.high()
     }
     /// Counters of the ports: beats read, written, sent.
     pub fn beats(&self) -> (u64, u64, u64) {

@@ -71,6 +71,13 @@ impl Capture {
             })?;
         Ok(())
     }
+    /// What was captured so far is in the file, whatever happens to this process.
+    pub(super) fn flush(&mut self) -> Result<(), CaptureError> {
+        self.writer.get_mut().flush().map_err(|e| CaptureError {
+            path: self.path.clone(),
+            what: e.to_string(),
+        })
+    }
     pub(super) fn close(self) -> Result<(), CaptureError> {
         let path = self.path;
         self.writer.into_inner().flush().map_err(|e| CaptureError {

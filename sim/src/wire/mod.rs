@@ -60,6 +60,7 @@ struct Arrival {
 struct Window {
     frames: Vec<Arrival>,
     finished: bool,
+    resting: bool,
 }
 
 /// One end of a wire; belongs to the thread of its NIC.
@@ -73,6 +74,9 @@ pub struct LinkEnd {
     /// The peer has been told that this end is finished.
     told: bool,
     peer_finished: bool,
+    /// Nothing is to do at this end; at the end of the last window, at either.
+    resting: bool,
+    both_rest: bool,
 }
 
 /// Two ends of a wire. What arrives at either end is written to `capture`, in the order of time.
@@ -91,6 +95,8 @@ pub fn link(config: &LinkConfig, capture: Option<Capture>) -> (LinkEnd, LinkEnd)
         finished: false,
         told: false,
         peer_finished: false,
+        resting: false,
+        both_rest: false,
     };
     (end(to_b, from_b, 0, capture), end(to_a, from_a, 1, None))
 }
@@ -99,6 +105,7 @@ impl LinkEnd {
     /// To be called after every clock of the NIC; does something at the ends of windows.
     pub fn step(&mut self, nic: &mut Nic) -> Result<(), Error> {
         let cycle = nic.cycle();
+        self.both_rest = false;
         if !cycle.is_multiple_of(self.config.delay) {
             return Ok(());
         }
@@ -119,16 +126,21 @@ impl LinkEnd {
             .send(Window {
                 frames,
                 finished: self.finished,
+                resting: self.resting,
             })
             .map_err(|_| gone())?;
         self.told = self.finished;
         let theirs = self.from.recv().map_err(|_| gone())?;
         self.peer_finished = theirs.finished;
+        self.both_rest = self.resting && theirs.resting;
         if let (Some(c), Some(mine)) = (&mut self.capture, mine) {
             let mut all: Vec<&Arrival> = mine.iter().chain(&theirs.frames).collect();
             all.sort_by_key(|a| a.at);
-            for a in all {
+            for a in &all {
                 c.frame(a.at, &a.bytes)?;
+            }
+            if !all.is_empty() {
+                c.flush()?;
             }
         }
         for a in theirs.frames {
@@ -142,6 +154,15 @@ impl LinkEnd {
     }
     pub fn both_finished(&self) -> bool {
         self.told && self.peer_finished
+    }
+    /// Tells the peer, at the end of the window, whether this end needs time to pass.
+    pub fn rest(&mut self, resting: bool) {
+        self.resting = resting;
+    }
+    /// A window has just ended and neither end needs time to pass. Both learn it at the end of the same window, so both
+    /// may stop there until something comes from outside.
+    pub fn both_rest(&self) -> bool {
+        self.both_rest
     }
     /// What happened to the frames this end sent.
     pub fn counts(&self) -> FaultCounts {

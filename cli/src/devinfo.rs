@@ -1,0 +1,60 @@
+//! `rocenic devinfo`: what a device is and can do.
+use anyhow::Result;
+use rocenic_driver::Context;
+use rocenic_driver::contract::counters::Counter;
+use rocenic_driver::contract::{LAYOUT_HASH, VERSION, caps};
+use rocenic_driver::transport::Address;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  rocenic devinfo vfio-user:/tmp/nic")]
+pub struct Args {
+    /// The device: vfio-user:PATH
+    device: Address,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let c = Context::open(args.device.open()?)?;
+    let row = |what: &str, value: String| println!("  {what:<20}{value}");
+    println!("{}", args.device);
+    row(
+        "contract",
+        format!(
+            "{}.{}, layout hash {LAYOUT_HASH:#018x}",
+            VERSION >> 16,
+            VERSION & 0xffff
+        ),
+    );
+    let can: Vec<&str> = caps::VALUES
+        .values
+        .iter()
+        .filter(|v| u64::from(c.capabilities()) & v.value != 0)
+        .map(|v| v.name)
+        .collect();
+    row("capabilities", can.join(" "));
+    let (l, r) = (c.limits(), c.request_limits());
+    for (what, log2) in [
+        ("queue pairs", l.log2_qps),
+        ("completion queues", l.log2_cqs),
+        ("memory regions", l.log2_mrs),
+        ("event queues", l.log2_eqs),
+        ("entries of a ring", l.log2_ring),
+        ("requests on the way", l.log2_outstanding),
+    ] {
+        row(what, (1u64 << log2).to_string());
+    }
+    row(
+        "pieces of a request",
+        format!("{} to send, {} to receive", r.send_sges, r.recv_sges),
+    );
+    row("inline", format!("{} bytes", r.inline));
+    row("clock", format!("{} MHz", c.clock_khz() / 1000));
+    for k in Counter::ALL {
+        let n = c.counter(*k)?;
+        if n != 0 {
+            row(k.info().name, n.to_string());
+        }
+    }
+    Ok(())
+}

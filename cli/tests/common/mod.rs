@@ -1,0 +1,81 @@
+//! A simulator in a process of its own, for tests of programs that use it.
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+pub fn rocenic(args: &[&str]) -> Command {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_rocenic"));
+    c.args(args).stdin(Stdio::null());
+    c
+}
+pub fn run(args: &[&str]) -> Output {
+    rocenic(args).output().expect("the program starts")
+}
+pub fn text(b: &[u8]) -> String {
+    String::from_utf8_lossy(b).into_owned()
+}
+
+/// `rocenic sim serve`; killed when dropped.
+pub struct Sim {
+    pub child: Child,
+    base: PathBuf,
+    devices: Vec<String>,
+    _out: BufReader<ChildStdout>,
+}
+impl Sim {
+    /// A short path: sockets allow about 100 characters.
+    pub fn base(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("rocenic-cli-{}-{name}", std::process::id()))
+    }
+    pub fn start_at(base: &Path, args: &[&str]) -> Sim {
+        let mut c = rocenic(&["sim", "serve", "--socket"]);
+        let mut child = c
+            .arg(base)
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the simulator starts");
+        let nics = if args.contains(&"--nics") { 2 } else { 1 };
+        let mut out = BufReader::new(child.stdout.take().expect("stdout"));
+        let mut devices = vec![];
+        let mut line = String::new();
+        while devices.len() < nics {
+            line.clear();
+            if out.read_line(&mut line).expect("a line") == 0 {
+                let mut why = String::new();
+                if let Some(mut e) = child.stderr.take() {
+                    let _ = e.read_to_string(&mut why);
+                }
+                panic!("the simulator ended: {why}");
+            }
+            if let Some(d) = line.trim().strip_prefix("serving ") {
+                devices.push(d.to_owned());
+            }
+        }
+        Sim {
+            child,
+            base: base.into(),
+            devices,
+            _out: out,
+        }
+    }
+    pub fn device(&self, n: usize) -> &str {
+        &self.devices[n]
+    }
+    pub fn kill(&mut self) {
+        // it may have ended by itself
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+impl Drop for Sim {
+    fn drop(&mut self) {
+        self.kill();
+        for end in ["", "0", "1"] {
+            let mut path = self.base.clone().into_os_string();
+            path.push(end);
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
