@@ -195,7 +195,7 @@ impl VfioUser {
             channel: Channel::new(socket).map_err(|e| fail(e.to_string()))?,
             next: Mutex::new(0),
             gone: OnceLock::new(),
-            iovas: Mutex::new(Iovas::new([PAGE..IOVA_END])),
+            iovas: Mutex::new(Iovas::new(std::iter::once(PAGE..IOVA_END))),
             patience,
         });
         let vectors = link.set_up().map_err(|f| {
