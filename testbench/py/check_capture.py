@@ -1,7 +1,8 @@
 """check_capture.py FILE [--harmed N]: every frame of a capture of RoCEv2 traffic, judged by three that do not know each other.
 
 tshark must decode it as RoCEv2, not malformed, with the headers that scapy sees; scapy and a routine on bytes and zlib
-must compute the ICRC that stands in it. --harmed N allows N frames whose ICRC is wrong (a wire that flips bits).
+must compute the ICRC that stands in it. --harmed N allows N frames whose ICRC is wrong (a wire that flips bits);
+--others counts frames that are not to RoCEv2's UDP port instead of refusing them (a neighbour with more to say).
 Prints how many frames of each opcode there are.
 """
 import argparse
@@ -32,6 +33,7 @@ FIELDS = {
 }
 RETH = ("infiniband.reth.va", 0, 8), ("infiniband.reth.r_key", 8, 12), ("infiniband.reth.dmalen", 12, 16)
 AETH = ("infiniband.aeth.syndrome", 0, 1), ("infiniband.aeth.msn", 1, 4)
+PORT = (4791).to_bytes(2, "big")
 WITH_RETH, ACKNOWLEDGE = (6, 10, 11), 17
 EXPERT, MALFORMED, ICRC = "_ws.expert.message", "_ws.malformed", "infiniband.invariant.crc"
 
@@ -83,13 +85,22 @@ def compare(shark, fields, rest):
             raise Wrong(f"{name}: tshark {shark[name]}, scapy {value:#x}")
 
 
-def check(path, harmed):
+def roce(frame):
+    """A UDP datagram over IPv4 or IPv6 to RoCEv2's port."""
+    udp = {b"\x08\x00": (23, 34), b"\x86\xdd": (20, 54)}.get(frame[12:14])
+    return bool(udp) and frame[udp[0]:udp[0] + 1] == b"\x11" and frame[udp[1] + 2:udp[1] + 4] == PORT
+
+
+def check(path, harmed, others):
     decoded = tshark(path)
     frames = list(pcapng.frames(path))
     if len(decoded) != len(frames):
         raise Wrong(f"{len(frames)} frames, tshark saw {len(decoded)}")
-    counts, bad = collections.Counter(), 0
+    counts, bad, other = collections.Counter(), 0, 0
     for i, (shark, frame) in enumerate(zip(decoded, frames), 1):
+        if others and not roce(frame):
+            other += 1
+            continue
         try:
             try:
                 c = roce_server.check(frame)
@@ -111,16 +122,17 @@ def check(path, harmed):
             counts[c["fields"]["opcode"]] += 1
         except Wrong as e:
             raise Wrong(f"frame {i} of {path}: {e}\n{frame.hex()}") from None
-    return {"frames": len(frames), "harmed": bad, "opcodes": {str(k): n for k, n in sorted(counts.items())}}
+    return {"frames": len(frames), "others": other, "harmed": bad, "opcodes": {str(k): n for k, n in sorted(counts.items())}}
 
 
 def main():
     a = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     a.add_argument("capture")
     a.add_argument("--harmed", type=int, default=0)
+    a.add_argument("--others", action="store_true")
     a = a.parse_args()
     try:
-        print(json.dumps(check(a.capture, a.harmed)))
+        print(json.dumps(check(a.capture, a.harmed, a.others)))
     except (Wrong, ValueError, OSError) as e:
         sys.exit(f"check_capture: {e}")
 

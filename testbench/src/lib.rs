@@ -9,6 +9,7 @@
 //! | [`bfm`] | bus models: channels, AXI4-Stream, AXI4-Lite master, AXI4 memory |
 //! | [`classify`] | what a receiver must make of a frame, in software |
 //! | [`system`] | simulated NICs with host programs on the real driver, and the wire between them |
+//! | [`linux`] | the NIC against the Linux kernel's rxe in a virtual machine |
 //! | [`vectors`] | frames captured elsewhere, with their ICRC |
 //! | [`scapy`] | frames made and checked by scapy |
 //! | [`cocotb`] | cocotb tests of the emitted Verilog |
@@ -35,6 +36,7 @@ pub mod classify;
 pub mod cocotb;
 pub mod dut;
 pub mod exec;
+pub mod linux;
 pub mod python;
 pub mod random;
 pub mod responder;

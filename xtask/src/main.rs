@@ -7,6 +7,7 @@ mod lint;
 mod rtl;
 mod setup;
 mod test;
+mod vm;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -26,6 +27,8 @@ enum Command {
     Test(test::Args),
     /// Run the demonstration
     Demo(demo::Args),
+    /// Run the NIC against another system in a virtual machine
+    Vm(vm::Args),
     /// Emit the SystemVerilog of the NIC
     Rtl(rtl::Args),
     /// Check the emitted Verilog with Verilator and yosys
@@ -41,6 +44,7 @@ fn main() -> anyhow::Result<()> {
         Command::Setup => setup::run(),
         Command::Test(a) => test::run(a),
         Command::Demo(a) => demo::run(a),
+        Command::Vm(a) => vm::run(a),
         Command::Rtl(a) => rtl::run(a),
         Command::Lint(a) => lint::run(a),
         Command::Bench(a) => bench::run(a),

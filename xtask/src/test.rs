@@ -1,5 +1,5 @@
 //! `cargo xtask test`: installs the tools, builds once, runs every suite, and counts.
-use crate::{setup, workspace};
+use crate::{setup, vm, workspace};
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{BufRead, BufReader};
@@ -54,6 +54,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     for (name, flags) in SUITES {
         suite(name, flags, &args, &mut all)?;
     }
+    if !args.quick && args.filter.is_none() {
+        linux(&mut all);
+    }
     let skips = rocenic_testbench::skip::read();
     for s in &skips {
         println!("SKIPPED {s}");
@@ -74,6 +77,36 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         std::process::exit(1);
     }
     Ok(())
+}
+
+/// The NIC against the Linux kernel (`cargo xtask vm linux`), each case a test.
+fn linux(all: &mut Count) {
+    println!("Linux peer:");
+    let parts = match rocenic_testbench::linux::fetch() {
+        Ok(p) => p,
+        Err(e) => {
+            println!("SKIPPED the Linux peer, every case: {e:#}");
+            all.ignored += 1;
+            return;
+        }
+    };
+    match vm::linux(&parts, &Default::default()) {
+        Ok(c) => {
+            println!(
+                "Linux peer: {} passed, {} failed",
+                c.passed,
+                c.failures.len()
+            );
+            all.passed += c.passed;
+            all.failed += c.failures.len();
+            all.failures.extend(c.failures);
+        }
+        Err(e) => {
+            println!("Linux peer: {e:#}");
+            all.failed += 1;
+            all.failures.push("the Linux peer".into());
+        }
+    }
 }
 
 fn suite(name: &str, flags: &[&str], args: &Args, all: &mut Count) -> anyhow::Result<()> {

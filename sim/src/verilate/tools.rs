@@ -247,41 +247,45 @@ pub fn missing_packages() -> Vec<&'static str> {
     PACKAGES.iter().copied().filter(|p| !have(p)).collect()
 }
 
+/// Runs a program as root, when this is root or password-less sudo allows it.
+///
+/// # Errors
+/// Neither, or what the program said.
+pub fn as_root(program: &str, args: &[&str]) -> Result<String, Error> {
+    let root = run(Command::new("id").arg("-u")).is_ok_and(|s| s.trim() == "0");
+    if !root && run(Command::new("sudo").args(["-n", "true"])).is_err() {
+        let line = format!("{program} {}", args.join(" "));
+        return Err(Error::Tools(format!("not root; run: {line}")));
+    }
+    let mut c = if root {
+        Command::new(program)
+    } else {
+        let mut c = Command::new("sudo");
+        c.args(["-n", program]);
+        c
+    };
+    run(c.env("DEBIAN_FRONTEND", "noninteractive").args(args))
+}
+
 /// Installs Debian packages when root or password-less sudo allows it.
 ///
 /// # Errors
 /// The one command to run by hand.
 pub fn install_packages(names: &[&str]) -> Result<(), Error> {
     let by_hand = format!("apt-get install -y {}", names.join(" "));
-    let root = run(Command::new("id").arg("-u")).is_ok_and(|s| s.trim() == "0");
-    let sudo = !root && run(Command::new("sudo").args(["-n", "true"])).is_ok();
-    let failed = |why: String| {
-        Error::Tools(format!(
-            "missing packages: {}{why}; run: {by_hand}",
-            names.join(" ")
-        ))
-    };
-    if !root && !sudo {
-        return Err(failed(String::new()));
-    }
     eprintln!("installing packages: {by_hand}");
-    let apt = |args: &[&str]| {
-        let mut c = if root {
-            Command::new("apt-get")
-        } else {
-            let mut c = Command::new("sudo");
-            c.args(["-n", "apt-get"]);
-            c
-        };
-        run(c.env("DEBIAN_FRONTEND", "noninteractive").args(args))
-    };
     let install: Vec<&str> = ["install", "-y", "--no-install-recommends"]
         .into_iter()
         .chain(names.iter().copied())
         .collect();
     // the package lists may be absent or old: fetch them only when the first try fails
-    apt(&install)
-        .or_else(|_| apt(&["update"]).and_then(|_| apt(&install)))
+    as_root("apt-get", &install)
+        .or_else(|_| as_root("apt-get", &["update"]).and_then(|_| as_root("apt-get", &install)))
         .map(|_| ())
-        .map_err(|e| failed(format!(" ({e})")))
+        .map_err(|e| {
+            Error::Tools(format!(
+                "missing packages: {} ({e}); run: {by_hand}",
+                names.join(" ")
+            ))
+        })
 }

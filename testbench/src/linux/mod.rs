@@ -1,0 +1,304 @@
+//! The NIC against the Linux kernel: a guest with `rdma_rxe` and unmodified tools, wired to the NIC by unix datagrams.
+//!
+//! | module | what |
+//! |---|---|
+//! | `packages`, `image`, `cpio` | Debian packages, and a kernel and a first file system made of them |
+//! | `guest` | QEMU, and commands in the guest |
+//! | `talk` | what the tools tell each other over TCP |
+//! | `host` | our host program: waiting for the guest while the NIC runs |
+//! | `pingpong`, `perftest` | our side of the tools |
+//!
+//! The guest runs in real time and the NIC some thousand times slower, so nothing here says anything about speed.
+mod cpio;
+mod guest;
+mod host;
+mod image;
+mod packages;
+mod perftest;
+mod pingpong;
+mod talk;
+
+use crate::python;
+use crate::system::{Solo, SoloConfig};
+use anyhow::{Context, Result, ensure};
+use guest::{Guest, Station};
+use host::Host;
+use perftest::Test;
+use rocenic_driver::contract::counters::Counter;
+use rocenic_sim::verilate::{Library, target_dir};
+use rocenic_sim::wire::{Capture, Faults, UnixAddress, UnixEnd, UnixPort};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+
+const NIC: Station = Station {
+    mac: [2, 0, 0, 0, 0, 1],
+    ipv4: Ipv4Addr::new(192, 168, 77, 1),
+};
+const GUEST: Station = Station {
+    mac: [2, 0, 0, 0, 0, 2],
+    ipv4: Ipv4Addr::new(192, 168, 77, 2),
+};
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub seed: u64,
+    /// Only cases whose name contains this.
+    pub only: Option<String>,
+    /// Chance that a frame is lost, of the second pass.
+    pub drop: f64,
+}
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            seed: 1,
+            only: None,
+            drop: 0.01,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Tool {
+    Pingpong,
+    Perftest(Test),
+}
+/// Who sends the requests, or the first of them.
+#[derive(Clone, Copy, Debug)]
+enum Requester {
+    Guest,
+    Nic,
+}
+use Requester::{Guest as FromGuest, Nic as FromNic};
+use Tool::{Perftest, Pingpong};
+const CASES: &[(&str, Tool, Requester)] = &[
+    ("ibv_rc_pingpong, guest begins", Pingpong, FromGuest),
+    ("ibv_rc_pingpong, NIC begins", Pingpong, FromNic),
+    ("ib_send_bw, guest to NIC", Perftest(Test::Send), FromGuest),
+    ("ib_send_bw, NIC to guest", Perftest(Test::Send), FromNic),
+    (
+        "ib_write_bw, guest to NIC",
+        Perftest(Test::Write),
+        FromGuest,
+    ),
+    ("ib_write_bw, NIC to guest", Perftest(Test::Write), FromNic),
+    (
+        "ib_read_bw, guest from NIC",
+        Perftest(Test::Read),
+        FromGuest,
+    ),
+    ("ib_read_bw, NIC from guest", Perftest(Test::Read), FromNic),
+    (
+        "ib_atomic_bw add, guest at NIC",
+        Perftest(Test::FetchAdd),
+        FromGuest,
+    ),
+    (
+        "ib_atomic_bw add, NIC at guest",
+        Perftest(Test::FetchAdd),
+        FromNic,
+    ),
+    (
+        "ib_atomic_bw swap, guest at NIC",
+        Perftest(Test::CompareSwap),
+        FromGuest,
+    ),
+    (
+        "ib_atomic_bw swap, NIC at guest",
+        Perftest(Test::CompareSwap),
+        FromNic,
+    ),
+];
+
+/// How a case ended.
+#[derive(Debug)]
+pub enum Verdict {
+    Passed,
+    Failed(anyhow::Error),
+    /// The NIC cannot do it yet.
+    NotYet,
+}
+/// Told as it happens.
+pub enum News<'a> {
+    /// Kernel and seconds of its boot.
+    Ready(&'a str),
+    Case {
+        name: &'a str,
+        seconds: u64,
+        verdict: &'a Verdict,
+    },
+    /// A pass is over: what its capture holds, and what the NIC counted.
+    Pass { capture: &'a str, counters: &'a str },
+}
+
+/// Where image, logs and captures are.
+pub fn directory() -> PathBuf {
+    target_dir().join("linux-peer")
+}
+
+/// What comes from elsewhere: QEMU, and the packages the guest is made of.
+pub struct Parts {
+    packages: Vec<packages::Package>,
+}
+/// Installs and fetches what is not there. Without a way to that, there is no guest on this machine.
+///
+/// # Errors
+/// What is missing and what to do.
+pub fn fetch() -> Result<Parts> {
+    guest::ensure_qemu()?;
+    Ok(Parts {
+        packages: packages::fetch(&directory())?,
+    })
+}
+
+/// A directory for sockets, whose paths must be short.
+struct Sockets(PathBuf);
+impl Sockets {
+    fn new() -> Result<Sockets> {
+        let dir = std::env::temp_dir().join(format!("rocenic-linux-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).with_context(|| dir.display().to_string())?;
+        Ok(Sockets(dir))
+    }
+}
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Boots the guest and runs every case twice: on a good wire, and on one that loses frames.
+pub fn run(
+    parts: &Parts,
+    library: &Arc<Library>,
+    config: &Config,
+    news: &mut (dyn FnMut(News) + Send),
+) -> Result<()> {
+    let dir = directory();
+    let image = image::ensure(&dir, &parts.packages)?;
+    // logs and captures are one run's
+    let lock = std::fs::File::create(dir.join("run.lock"))?;
+    lock.lock()?;
+    let sockets = Sockets::new()?;
+    let at_guest = UnixAddress {
+        local: sockets.0.join("guest"),
+        remote: sockets.0.join("nic"),
+    };
+    let at_nic = UnixAddress {
+        local: at_guest.remote.clone(),
+        remote: at_guest.local.clone(),
+    };
+    // before the guest is there, so that it has a neighbour from the first frame on
+    let mut port = Some(UnixPort::open(&at_nic)?);
+    let mut guest = Guest::boot(&image, &at_guest, GUEST, NIC, &dir, &sockets.0)?;
+    news(News::Ready(guest.version()));
+    for (pass, drop) in [("clean", 0.0), ("lossy", config.drop)] {
+        let port = match port.take() {
+            Some(p) => p,
+            None => UnixPort::open(&at_nic)?,
+        };
+        let faults = Faults {
+            drop,
+            ..Faults::default()
+        };
+        let capture = dir.join(format!("{pass}.pcapng"));
+        let end = UnixEnd::new(port, &faults, config.seed, Some(Capture::create(&capture)?));
+        let solo = SoloConfig {
+            seed: config.seed,
+            ..SoloConfig::default()
+        };
+        let guest = &mut guest;
+        let cases = |t| {
+            let mut host = Host::open(t, guest, NIC, GUEST, config.seed)?;
+            run_cases(&mut host, pass, config, news)?;
+            // every frame of the guest that came is whole
+            let bad = host.c.counter(Counter::RxIcrcBad)?;
+            ensure!(bad == 0, "the NIC found {bad} wrong ICRCs");
+            counters(&host.c)
+        };
+        let (counted, _, end) = Solo::new(library, solo).run_wired(cases, end)?;
+        let [to, from] = end.counts();
+        end.close()?;
+        let lost = to.dropped + from.dropped;
+        if drop > 0.0 && config.only.is_none() {
+            ensure!(
+                lost > 0,
+                "the wire lost nothing of {} frames",
+                to.passed + from.passed
+            );
+        }
+        let said = check(&capture)?;
+        news(News::Pass {
+            capture: &format!(
+                "{pass}: {lost} of {} frames lost; the others: {said} ({})",
+                to.passed + from.passed,
+                capture.display()
+            ),
+            counters: &format!("{pass}: {counted}"),
+        });
+    }
+    Ok(())
+}
+/// Those of the NIC's counters that moved.
+fn counters(c: &rocenic_driver::Context) -> Result<String> {
+    let mut all = vec![];
+    for k in Counter::ALL {
+        let n = c.counter(*k)?;
+        if n > 0 {
+            all.push(format!("{} {n}", k.info().name));
+        }
+    }
+    Ok(all.join(", "))
+}
+fn run_cases(
+    host: &mut Host,
+    pass: &str,
+    config: &Config,
+    news: &mut (dyn FnMut(News) + Send),
+) -> Result<()> {
+    for (name, tool, requester) in CASES {
+        let name = format!("{pass}: {name}");
+        if config.only.as_ref().is_some_and(|o| !name.contains(o)) {
+            continue;
+        }
+        let started = Instant::now();
+        let needs = match tool {
+            Perftest(t) => t.needs(),
+            Pingpong => Test::Send.needs(),
+        };
+        let verdict = if host.c.capabilities() as u64 & needs != needs {
+            Verdict::NotYet
+        } else {
+            let done = match (tool, requester) {
+                (Pingpong, FromGuest) => pingpong::from_guest(host),
+                (Pingpong, FromNic) => pingpong::to_guest(host),
+                (Perftest(t), FromGuest) => perftest::from_guest(host, *t),
+                (Perftest(t), FromNic) => perftest::to_guest(host, *t),
+            };
+            done.map_or_else(Verdict::Failed, |()| Verdict::Passed)
+        };
+        news(News::Case {
+            name: &name,
+            seconds: started.elapsed().as_secs(),
+            verdict: &verdict,
+        });
+        host.clean_up()?;
+    }
+    Ok(())
+}
+/// Has every frame judged by tshark, scapy and another ICRC routine; what they counted.
+fn check(capture: &Path) -> Result<String> {
+    let python = python::scapy().map_err(anyhow::Error::msg)?;
+    let out = Command::new(&python)
+        .arg(python::script("check_capture.py"))
+        .arg(capture)
+        .arg("--others")
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .with_context(|| python.display().to_string())?;
+    let text = |b: &[u8]| String::from_utf8_lossy(b).trim().to_owned();
+    ensure!(out.status.success(), "{}", text(&out.stderr));
+    Ok(text(&out.stdout))
+}

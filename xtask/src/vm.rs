@@ -1,0 +1,77 @@
+//! `cargo xtask vm`: the NIC against other systems in virtual machines.
+use clap::Subcommand;
+use rocenic_testbench::linux::{self, Config, News, Verdict};
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    guest: Guest,
+}
+#[derive(Subcommand)]
+enum Guest {
+    /// The Linux kernel's rxe with unmodified tools, in both directions
+    Linux(LinuxArgs),
+}
+#[derive(clap::Args)]
+struct LinuxArgs {
+    /// Only cases whose name contains this
+    only: Option<String>,
+    /// Percent of the frames that the second pass loses
+    #[arg(long, default_value_t = 1.0, value_name = "PERCENT")]
+    drop: f64,
+    /// Seed of the data and of the losses
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let Guest::Linux(a) = args.guest;
+    anyhow::ensure!(
+        (0.0..=100.0).contains(&a.drop),
+        "--drop {}: a percentage from 0 to 100",
+        a.drop
+    );
+    let config = Config {
+        seed: a.seed,
+        only: a.only,
+        drop: a.drop / 100.0,
+    };
+    let c = linux(&linux::fetch()?, &config)?;
+    println!("{} passed, {} failed", c.passed, c.failures.len());
+    if c.failures.is_empty() && c.passed > 0 {
+        return Ok(());
+    }
+    std::process::exit(1);
+}
+
+/// What became of the cases.
+#[derive(Default)]
+pub struct Count {
+    pub passed: usize,
+    pub failures: Vec<String>,
+}
+/// Runs them, telling how each went.
+pub fn linux(parts: &linux::Parts, config: &Config) -> anyhow::Result<Count> {
+    let library = rocenic_sim::nic::library(false)?;
+    let mut c = Count::default();
+    linux::run(parts, &library, config, &mut |n| match n {
+        News::Ready(version) => println!("guest: {version} s from power to rxe"),
+        News::Pass { capture, counters } => println!("{capture}\n{counters}"),
+        News::Case {
+            name,
+            seconds,
+            verdict,
+        } => match verdict {
+            Verdict::Passed => {
+                c.passed += 1;
+                println!("{name}: ok ({seconds} s)");
+            }
+            Verdict::NotYet => println!("{name}: not yet, the NIC lacks the operation"),
+            Verdict::Failed(e) => {
+                c.failures.push(name.to_owned());
+                println!("{name}: FAILED ({seconds} s): {e:#}");
+            }
+        },
+    })?;
+    Ok(c)
+}
