@@ -5,13 +5,20 @@
 //! | `bench` | measures the NIC against its budgets |
 //! | `demo` | moves a file between two simulated hosts through two RTL NICs |
 //! | `devinfo` | what a device is and can do |
+//! | `pingpong` | messages to and fro between two devices |
+//! | `perf` | bandwidth and latency between two devices |
+//! | `cp`, `serve` | files from one host to another |
 //! | `sim` | serves simulated NICs to drivers in other processes |
 //! | `decode` | classifies the frames of a capture, in the RTL and in software |
 mod bench;
+mod copy;
 mod decode;
 mod demo;
 mod devinfo;
+mod perf;
+mod pingpong;
 mod sim;
+mod verbs;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -38,6 +45,14 @@ enum Command {
     Demo(demo::Args),
     /// Open a device and tell what it is and can do.
     Devinfo(devinfo::Args),
+    /// Send messages to and fro between two devices and check every byte.
+    Pingpong(pingpong::Args),
+    /// Measure bandwidth or latency between two devices.
+    Perf(perf::Args),
+    /// Copy a file by RDMA WRITE to a host where `rocenic serve` runs.
+    Cp(copy::CopyArgs),
+    /// Take the files that `rocenic cp` sends.
+    Serve(copy::ServeArgs),
     /// Simulated NICs.
     #[command(subcommand)]
     Sim(sim::Command),
@@ -49,6 +64,10 @@ fn main() -> ExitCode {
         Command::Decode(args) => decode::run(&args),
         Command::Demo(args) => demo::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Devinfo(args) => devinfo::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Pingpong(args) => pingpong::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Perf(args) => perf::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Cp(args) => copy::copy(&args).map(|()| ExitCode::SUCCESS),
+        Command::Serve(args) => copy::serve(&args).map(|()| ExitCode::SUCCESS),
         Command::Sim(command) => sim::run(&command).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|e| {

@@ -259,6 +259,14 @@ impl Context {
     pub fn clock_khz(&self) -> u32 {
         self.inner.clock_khz
     }
+    /// The device's cycle counter: its own time, whatever the transport's is.
+    pub fn cycles(&self) -> Result<u64> {
+        let t = &self.inner.transport;
+        // reading the low half latches the high one
+        let low = t.read32(control::CYCLES_LO)?;
+        let high = t.read32(control::CYCLES_HI)?;
+        Ok((high as u64) << u32::BITS | low as u64)
+    }
     /// A counter of the device.
     pub fn counter(&self, c: Counter) -> Result<u64> {
         let t = &self.inner.transport;

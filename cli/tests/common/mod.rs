@@ -1,4 +1,5 @@
-//! A simulator in a process of its own, for tests of programs that use it.
+//! Simulators and programs in processes of their own.
+#![allow(dead_code)] // each test program uses a part
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -78,4 +79,62 @@ impl Drop for Sim {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// A program that waits for its counterpart; killed when dropped.
+pub struct Waiting {
+    child: Child,
+    pub port: String,
+    _out: BufReader<ChildStdout>,
+}
+impl Waiting {
+    /// Starts it on a TCP port that the system chooses.
+    pub fn start(args: &[&str]) -> Waiting {
+        let mut child = rocenic(args)
+            .args(["--port", "0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut out = BufReader::new(child.stdout.take().expect("stdout"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("a line");
+        let port = line.trim().rsplit(' ').next().unwrap_or_default();
+        assert!(line.starts_with("waiting on TCP port"), "{line}");
+        Waiting {
+            port: port.to_owned(),
+            child,
+            _out: out,
+        }
+    }
+    pub fn kill(&mut self) {
+        // it may have ended by itself
+        let _ = self.child.kill();
+    }
+    /// Its exit code and what it said about errors.
+    pub fn end(mut self) -> (Option<i32>, String) {
+        end_of(&mut self.child)
+    }
+}
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = self.child.wait();
+    }
+}
+/// Waits for a program to end by itself.
+pub fn end_of(child: &mut Child) -> (Option<i32>, String) {
+    // a limit for what hangs, not a measurement
+    for _ in 0..1200 {
+        if let Some(s) = child.try_wait().expect("wait") {
+            let mut why = String::new();
+            if let Some(mut e) = child.stderr.take() {
+                let _ = e.read_to_string(&mut why);
+            }
+            return (s.code(), why);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let _ = child.kill();
+    panic!("the program hangs");
 }

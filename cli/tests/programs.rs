@@ -1,0 +1,210 @@
+//! pingpong, perf and cp between two processes, each with a simulated NIC of a third one.
+mod common;
+use common::{Sim, Waiting, end_of, rocenic, run, text};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+fn two_nics(name: &str, args: &[&str]) -> Sim {
+    Sim::start_at(&Sim::base(name), &[&["--nics", "2"], args].concat())
+}
+/// An empty directory of this test.
+fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).expect("a directory");
+    dir
+}
+fn random(n: usize) -> Vec<u8> {
+    (0..n as u64)
+        .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 53) as u8)
+        .collect()
+}
+/// Runs a program against its waiting counterpart; both must succeed. Gives what it printed.
+#[track_caller]
+fn both(sim: &Sim, command: &[&str], more: &[&str]) -> String {
+    let waiting = Waiting::start(&[command, &["--dev", sim.device(0)]].concat());
+    let args = [
+        command,
+        &["--dev", sim.device(1), "--port", &waiting.port, "localhost"],
+        more,
+    ];
+    let o = run(&args.concat());
+    assert!(o.status.success(), "{}", text(&o.stderr));
+    let (code, err) = waiting.end();
+    assert_eq!(code, Some(0), "{err}");
+    text(&o.stdout)
+}
+
+#[test]
+fn messages_go_to_and_fro_and_perf_measures_what_the_line_allows() {
+    let sim = two_nics("pingpong", &[]);
+    for size in ["1", "4096", "10001"] {
+        let out = both(&sim, &["pingpong"], &["--size", size, "-n", "10"]);
+        assert!(out.contains("every byte checked"), "{out}");
+    }
+    for test in ["write-bw", "send-bw"] {
+        let out = both(&sim, &["perf", test], &["--json", "-n", "40"]);
+        let row: serde_json::Value = serde_json::from_str(&out).expect("a line of JSON");
+        let gbit = row["gbit_per_s"].as_f64().unwrap_or_default();
+        // device time: not the machine's speed
+        assert!((90.0..100.0).contains(&gbit), "{test}: {out}");
+        assert_eq!(row["bytes"], 65536);
+    }
+    let out = both(&sim, &["perf", "write-lat"], &["-n", "10"]);
+    assert!(out.contains("t_median[us]"), "{out}");
+}
+
+#[test]
+fn a_file_is_copied_over_a_wire_that_loses_frames_and_the_capture_has_them() {
+    let dir = scratch("copied");
+    let pcap = dir.join("wire.pcapng");
+    let args = ["--drop", "1", "--pcap", pcap.to_str().expect("a path")];
+    let sim = two_nics("cp", &args);
+    let (file, into) = (dir.join("file"), dir.join("in"));
+    std::fs::create_dir(&into).expect("a directory");
+    let serve = [
+        "serve",
+        "--dev",
+        sim.device(0),
+        "--dir",
+        into.to_str().expect("a path"),
+    ];
+    let waiting = Waiting::start(&serve);
+    let copy = |to: &str| {
+        let file = file.to_str().expect("a path");
+        run(&[
+            "cp",
+            "--dev",
+            sim.device(1),
+            "--port",
+            &waiting.port,
+            file,
+            to,
+        ])
+    };
+    // one client after the other; sizes around nothing, a packet, a message
+    for bytes in [0, 1, 4097, 700_000] {
+        std::fs::write(&file, random(bytes)).expect("a file");
+        let o = copy("localhost:copy");
+        assert!(o.status.success(), "{bytes} bytes: {}", text(&o.stderr));
+        assert!(std::fs::read(into.join("copy")).expect("the copy") == random(bytes));
+    }
+    let o = copy("localhost:../outside");
+    assert_eq!(o.status.code(), Some(2));
+    assert!(
+        text(&o.stderr).contains("not below the directory"),
+        "{}",
+        text(&o.stderr)
+    );
+    assert!(!dir.join("outside").exists());
+    let captured = std::fs::metadata(&pcap).expect("the capture").len();
+    assert!(captured > 700_000, "the capture has {captured} bytes");
+    let left: Vec<_> = std::fs::read_dir(&into).expect("the directory").collect();
+    assert_eq!(left.len(), 1, "nothing half written stays");
+}
+
+#[test]
+fn counterparts_that_do_not_fit_are_told_on_both_sides() {
+    let sim = two_nics("misfits", &[]);
+    let waiting = Waiting::start(&["pingpong", "--dev", sim.device(0)]);
+    let port = waiting.port.clone();
+    let o = run(&[
+        "perf",
+        "write-bw",
+        "--dev",
+        sim.device(1),
+        "--port",
+        &port,
+        "localhost",
+    ]);
+    assert_eq!(o.status.code(), Some(2));
+    assert!(
+        text(&o.stderr).contains("start counterparts"),
+        "{}",
+        text(&o.stderr)
+    );
+    let (code, err) = waiting.end();
+    assert_eq!(code, Some(2));
+    assert!(err.contains("start counterparts"), "{err}");
+    let nobody = run(&[
+        "pingpong",
+        "--dev",
+        sim.device(1),
+        "--port",
+        &port,
+        "localhost",
+    ]);
+    assert_eq!(nobody.status.code(), Some(2));
+    assert!(
+        text(&nobody.stderr).contains("start the other side"),
+        "{}",
+        text(&nobody.stderr)
+    );
+    let busy = Waiting::start(&["pingpong", "--dev", sim.device(0)]);
+    let o = run(&["devinfo", sim.device(0)]);
+    assert_eq!(o.status.code(), Some(2));
+    assert!(
+        text(&o.stderr).contains("another driver uses"),
+        "{}",
+        text(&o.stderr)
+    );
+    drop(busy);
+}
+
+/// A pair of programs that would run for hours.
+fn endless(sim: &Sim) -> (Waiting, Child) {
+    let waiting = Waiting::start(&["pingpong", "--dev", sim.device(0)]);
+    let child = rocenic(&["pingpong", "--dev", sim.device(1), "--port", &waiting.port])
+        .args(["localhost", "-n", "100000000"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    (waiting, child)
+}
+
+#[test]
+fn whoever_is_killed_the_others_say_so_and_the_next_run_works() {
+    let mut sim = two_nics("killed", &[]);
+    // several moments: before the connection, in the middle of commands, of messages
+    for ms in [1, 40, 300, 1000] {
+        let (waiting, mut child) = endless(&sim);
+        std::thread::sleep(Duration::from_millis(ms));
+        child.kill().expect("kill");
+        let _ = child.wait();
+        if ms >= 300 {
+            let (code, err) = waiting.end();
+            assert_eq!(code, Some(2), "{ms} ms: {err}");
+            assert!(
+                err.contains("closed its connection") || err.contains("failed"),
+                "{err}"
+            );
+        } else {
+            // it may have no client yet, and wait on
+            drop(waiting);
+        }
+        let (mut waiting, mut child) = endless(&sim);
+        std::thread::sleep(Duration::from_millis(ms));
+        waiting.kill();
+        let (code, err) = end_of(&mut child);
+        assert_eq!(code, Some(2), "{ms} ms: {err}");
+    }
+    let out = both(&sim, &["pingpong"], &["-n", "5"]);
+    assert!(out.contains("every byte checked"), "{out}");
+
+    let (waiting, mut child) = endless(&sim);
+    std::thread::sleep(Duration::from_millis(500));
+    sim.kill();
+    let ends = [waiting.end(), end_of(&mut child)];
+    for (code, err) in &ends {
+        assert_eq!(*code, Some(2), "{err}");
+        assert!(
+            err.contains("simulator") || err.contains("closed its connection"),
+            "{err}"
+        );
+    }
+    assert!(
+        ends.iter().any(|(_, e)| e.contains("did it stop")),
+        "{ends:?}"
+    );
+}
