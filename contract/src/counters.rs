@@ -176,7 +176,7 @@ counters! {
     CQ_OVERFLOW CqOverflow;
     /// Events written.
     EQES Eqes;
-    /// Events lost because the EQ was full.
+    /// Events lost: the EQ was full or could not be written.
     EQ_OVERFLOW EqOverflow;
     /// Interrupts requested.
     INTERRUPTS Interrupts;

@@ -3,6 +3,7 @@
 //! | folder | what |
 //! |---|---|
 //! | `cfg.rs`, `types.rs` | sizes; the structs that travel between blocks |
+//! | `arith.rs` | wide sums within the depth limit |
 //! | `prim/` | register, RAM, FIFO, XOR network |
 //! | `stream/` | realigner, skid buffers, arbiters |
 //! | `roce/` | parser, ICRC, packet buffer, frame builder |
@@ -13,6 +14,7 @@
     clippy::needless_range_loop,
     reason = "bodies of `#[rtl]` are a subset of Rust without `matches!`, and their loops unroll over indices"
 )]
+pub mod arith;
 pub mod cfg;
 pub mod host;
 pub(crate) mod layout;

@@ -564,13 +564,11 @@ impl Logic for roce_nic {
         );
         p = p.replace_bit(
             index::DMA_READ_ERROR,
-            self.payload_read.fault_valid.val() && self.requester.fault_rec_ready.val(),
+            self.m_axi_rvalid.val() && self.m_axi_rlast.val() && self.m_axi_rresp.val().get_bit(1),
         );
         p = p.replace_bit(
             index::DMA_WRITE_ERROR,
-            self.payload_write.done_valid.val()
-                && self.rx_path.done_ready.val()
-                && self.payload_write.done.val().error,
+            self.m_axi_bvalid.val() && self.m_axi_bresp.val().get_bit(1),
         );
         p = p.replace_bit(index::STALE_EPOCH, self.transmit.dropped.val());
         p = p.replace_bit(

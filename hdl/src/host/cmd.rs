@@ -15,6 +15,7 @@
 //! Never answers a command before all engines have taken its operation (rule R9).
 use super::axil_regs::{Done, Go, IN_BITS, OUT_BITS};
 use super::cmd_check::*;
+use super::cmd_verdict::CmdVerdict;
 use super::cq_engine::{CqCfg, CqWrite};
 use super::doorbells::{CqPage, QpPage};
 use super::eq_engine::{EqCfg, EqWrite};
@@ -26,7 +27,7 @@ use rocenic_contract::cmd::{
     create_cq, create_eq, create_mr, create_qp, modify_qp, object, opcode, qp_state, query_qp,
     set_port, status,
 };
-use rocenic_contract::{caps, cqe, eqe};
+use rocenic_contract::{caps, eqe};
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
@@ -38,8 +39,6 @@ const DRAIN_W: usize = 20;
 const EQS: usize = 1 << EQ_W;
 /// Event queue of asynchronous events.
 const ASYNC_EQ: u64 = 0;
-const CQE_LOG2: usize = cqe::BYTES.trailing_zeros() as usize;
-const EQE_LOG2: usize = eqe::BYTES.trailing_zeros() as usize;
 const FAULT_W: usize = 6;
 
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -58,8 +57,11 @@ struct CqEntry {
 enum Step {
     Clearing,
     Idle,
-    /// The tables give the object's entry.
+    /// The tables give the object's entry; `verdict` looks at it.
     Look,
+    Judge,
+    /// Begin, or refuse.
+    Act,
     /// CREATE_QP: the table gives the send CQ, then the receive CQ.
     SendCq,
     RecvCq,
@@ -162,6 +164,7 @@ pub struct Cmd {
     eqs: Reg<Bits<EQS>>,
     eq_users: [Reg<Bits<{ CQ_W + 1 }>>; EQS],
     faults: Fifo<QpFault, FAULT_W, { FAULT_W + 1 }>,
+    verdict: CmdVerdict,
     now: Reg<Now>,
     /// What the engines are told.
     telling: Reg<QpOp>,
@@ -173,7 +176,7 @@ impl Logic for Cmd {
     #[rtl]
     fn update(&mut self) {
         regs!(self, clock, eqs, now, telling, my_port, my_pmtu, out);
-        clocks!(self, clock, qps, cqs, mrs, clear, faults);
+        clocks!(self, clock, qps, cqs, mrs, clear, faults, verdict);
         self.clear.reset.next = self.reset.val();
         self.faults.reset.next = self.reset.val();
 
@@ -237,7 +240,7 @@ impl Logic for Cmd {
         } else {
             obj.number.get_bits::<CQ_W>(0)
         };
-        let looks_send = now.step == Step::Look && is_create_qp;
+        let looks_send = now.step == Step::Act && is_create_qp;
         let looks_recv = now.step == Step::SendCq;
         let counts_send = now.step == Step::SendUse || now.step == Step::SendUsed;
         let counts_recv = now.step == Step::RecvUse || now.step == Step::RecvUsed;
@@ -249,7 +252,7 @@ impl Logic for Cmd {
             cqn
         };
         let making_cfg = new_qp(making);
-        // in `Look` of CREATE_QP the operation is not stored yet
+        // in `Act` of CREATE_QP the operation is not stored yet
         let cq_look = if looks_send {
             making_cfg.send_cqn
         } else {
@@ -284,14 +287,6 @@ impl Logic for Cmd {
         };
         let eqn = eqn8.get_bits::<EQ_W>(0);
         let eqs = self.eqs.q.val();
-        let eq_exists = (eqs >> eqn).get_bit(0);
-        let cq_eq_exists = (eqs >> new_cq.eqn.get_bits::<EQ_W>(0)).get_bit(0);
-        let number_ok = obj.reserved == 0;
-        let qpn_ok =
-            (obj.number >> QP_W as u64) == 0 && obj.number >= bits::<24>(caps::FIRST_QPN as u64);
-        let cqn_ok = (obj.number >> CQ_W as u64) == 0;
-        let eqn_ok = (obj.number >> EQ_W as u64) == 0;
-        let mr_ok_index = (mr_number >> MR_W as u64) == 0;
         let mut eq_in_use = false;
         for i in 0..EQS {
             if eqn == bits::<EQ_W>(i as u64) {
@@ -299,12 +294,22 @@ impl Logic for Cmd {
             }
         }
 
+        self.verdict.opcode.next = now.opcode;
+        self.verdict.words.next = words;
+        self.verdict.qp_exists.next = entry.exists;
+        self.verdict.qp.next = entry.cfg;
+        self.verdict.cq_exists.next = cq_entry.exists;
+        self.verdict.cq_in_use.next = cq_entry.users != 0;
+        self.verdict.mr_exists.next = mr_exists;
+        self.verdict.eqs.next = eqs;
+        self.verdict.eq_in_use.next = eq_in_use;
+        let verdict = self.verdict.verdict.val();
+
         // outputs that a step may give
         let mut mr_write = false;
         let mut port = self.my_port.q.val();
         let mut largest = self.my_pmtu.q.val();
         let mut output = self.out.q.val();
-        let check = modify_check(change, entry.cfg);
         let merged = merge(change, entry.cfg);
         let kind = match change.new_state.index() {
             qp_state::index::RESET => QpOpKind::Reset,
@@ -352,154 +357,68 @@ impl Logic for Cmd {
                     n.step = Step::Look;
                 }
             }
-            Step::Look => match now.opcode.index() {
-                opcode::index::NOP => n = ends(n, status::OK),
-                opcode::index::SET_PORT => {
-                    n = if port_ok(setting) {
-                        ends(n, status::OK)
-                    } else {
-                        ends(n, status::BAD_PARAM)
-                    };
-                    if port_ok(setting) {
-                        port.mac = setting.mac;
-                        port.ipv4 = setting.ipv4;
-                        largest = setting.pmtu.get_bits::<3>(0);
+            Step::Look => n.step = Step::Judge,
+            Step::Judge => n.step = Step::Act,
+            Step::Act => {
+                n.status = verdict;
+                if verdict != bits::<8>(status::OK) {
+                    n.step = Step::Finish;
+                } else {
+                    match now.opcode.index() {
+                        opcode::index::SET_PORT => {
+                            n.step = Step::Finish;
+                            port.mac = setting.mac;
+                            port.ipv4 = setting.ipv4;
+                            largest = setting.pmtu.get_bits::<3>(0);
+                        }
+                        opcode::index::CREATE_EQ => n.step = Step::WriteEq,
+                        opcode::index::DESTROY_EQ => n.step = Step::WriteEq,
+                        opcode::index::CREATE_CQ => n.step = Step::WriteCq,
+                        opcode::index::DESTROY_CQ => n.step = Step::DrainCq,
+                        opcode::index::CREATE_MR => {
+                            mr_write = true;
+                            n.step = Step::Finish;
+                        }
+                        opcode::index::DESTROY_MR => {
+                            mr_write = true;
+                            n.step = Step::Drain;
+                        }
+                        opcode::index::CREATE_QP => {
+                            n.step = Step::SendCq;
+                            tell = QpOp {
+                                kind: QpOpKind::Create,
+                                qpn: qpn_now,
+                                cfg: making_cfg,
+                            };
+                        }
+                        opcode::index::MODIFY_QP => {
+                            n.step = Step::Tell;
+                            tell = QpOp {
+                                kind,
+                                qpn: qpn_now,
+                                cfg: merged,
+                            };
+                        }
+                        opcode::index::QUERY_QP => {
+                            n.step = Step::Finish;
+                            output = bit_cast::<OUT_BITS, { 8 * query_qp::BYTES }>(answer_bits);
+                        }
+                        opcode::index::DESTROY_QP => {
+                            n.step = Step::Tell;
+                            tell = QpOp {
+                                kind: QpOpKind::Reset,
+                                qpn: qpn_now,
+                                cfg: QpCfg {
+                                    state: bits::<3>(qp_state::RESET),
+                                    ..entry.cfg
+                                },
+                            };
+                        }
+                        // NOP
+                        _ => n.step = Step::Finish,
                     }
                 }
-                opcode::index::CREATE_EQ => {
-                    if (new_eq.eqn >> EQ_W as u64) != 0 {
-                        n = ends(n, status::BAD_INDEX);
-                    } else if eq_exists {
-                        n = ends(n, status::IN_USE);
-                    } else if !ring_ok(new_eq.base_iova, new_eq.log2_size, EQE_LOG2)
-                        || new_eq.vector >= bits::<16>(caps::VECTORS as u64)
-                        || new_eq.reserved != 0
-                    {
-                        n = ends(n, status::BAD_PARAM);
-                    } else {
-                        n.step = Step::WriteEq;
-                    }
-                }
-                opcode::index::DESTROY_EQ => {
-                    if !number_ok {
-                        n = ends(n, status::BAD_PARAM);
-                    } else if !eqn_ok || !eq_exists {
-                        n = ends(n, status::BAD_INDEX);
-                    } else if eq_in_use {
-                        n = ends(n, status::IN_USE);
-                    } else {
-                        n.step = Step::WriteEq;
-                    }
-                }
-                opcode::index::CREATE_CQ => {
-                    if (new_cq.cqn >> CQ_W as u64) != 0 {
-                        n = ends(n, status::BAD_INDEX);
-                    } else if cq_entry.exists {
-                        n = ends(n, status::IN_USE);
-                    } else if !ring_ok(new_cq.base_iova, new_cq.log2_size, CQE_LOG2)
-                        || (new_cq.eqn >> EQ_W as u64) != 0
-                        || !cq_eq_exists
-                        || new_cq.reserved != 0
-                    {
-                        n = ends(n, status::BAD_PARAM);
-                    } else {
-                        n.step = Step::WriteCq;
-                    }
-                }
-                opcode::index::DESTROY_CQ => {
-                    if !number_ok {
-                        n = ends(n, status::BAD_PARAM);
-                    } else if !cqn_ok || !cq_entry.exists {
-                        n = ends(n, status::BAD_INDEX);
-                    } else if cq_entry.users != 0 {
-                        n = ends(n, status::IN_USE);
-                    } else {
-                        n.step = Step::DrainCq;
-                    }
-                }
-                opcode::index::CREATE_MR => {
-                    if !mr_ok_index {
-                        n = ends(n, status::BAD_INDEX);
-                    } else if mr_exists {
-                        n = ends(n, status::IN_USE);
-                    } else if !mr_ok(new_mr) {
-                        n = ends(n, status::BAD_PARAM);
-                    } else {
-                        mr_write = true;
-                        n = ends(n, status::OK);
-                    }
-                }
-                opcode::index::DESTROY_MR => {
-                    if !number_ok {
-                        n = ends(n, status::BAD_PARAM);
-                    } else if !mr_ok_index || !mr_exists {
-                        n = ends(n, status::BAD_INDEX);
-                    } else {
-                        mr_write = true;
-                        n.step = Step::Drain;
-                    }
-                }
-                opcode::index::CREATE_QP => {
-                    if !qpn_ok {
-                        n = ends(n, status::BAD_INDEX);
-                    } else if entry.exists {
-                        n = ends(n, status::IN_USE);
-                    } else if !transport_ok(making.transport) {
-                        n = ends(n, status::UNSUPPORTED);
-                    } else if !qp_ok(making) {
-                        n = ends(n, status::BAD_PARAM);
-                    } else {
-                        n.step = Step::SendCq;
-                        tell = QpOp {
-                            kind: QpOpKind::Create,
-                            qpn: qpn_now,
-                            cfg: making_cfg,
-                        };
-                    }
-                }
-                opcode::index::MODIFY_QP => {
-                    if !qpn_ok || !entry.exists {
-                        n = ends(n, status::BAD_INDEX);
-                    } else if !check.state_ok {
-                        n = ends(n, status::BAD_STATE);
-                    } else if !check.param_ok {
-                        n = ends(n, status::BAD_PARAM);
-                    } else {
-                        n.step = Step::Tell;
-                        tell = QpOp {
-                            kind,
-                            qpn: qpn_now,
-                            cfg: merged,
-                        };
-                    }
-                }
-                opcode::index::QUERY_QP => {
-                    if !qpn_ok || !entry.exists {
-                        n = ends(n, status::BAD_INDEX);
-                    } else {
-                        output = bit_cast::<OUT_BITS, { 8 * query_qp::BYTES }>(answer_bits);
-                        n = ends(n, status::OK);
-                    }
-                }
-                opcode::index::DESTROY_QP => {
-                    if !number_ok {
-                        n = ends(n, status::BAD_PARAM);
-                    } else if !qpn_ok || !entry.exists {
-                        n = ends(n, status::BAD_INDEX);
-                    } else {
-                        n.step = Step::Tell;
-                        tell = QpOp {
-                            kind: QpOpKind::Reset,
-                            qpn: qpn_now,
-                            cfg: QpCfg {
-                                state: bits::<3>(qp_state::RESET),
-                                ..entry.cfg
-                            },
-                        };
-                    }
-                }
-                _ => n = ends(n, status::BAD_OPCODE),
-            },
+            }
             Step::SendCq => {
                 let there = cq_entry.exists && (making.send_cqn >> CQ_W as u64) == 0;
                 if there {

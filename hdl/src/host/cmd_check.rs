@@ -1,4 +1,5 @@
 //! What the command processor checks and merges: pure functions over the contract's command layouts.
+use crate::arith::add64;
 use crate::cfg::*;
 use crate::layout::logic_struct;
 use crate::types::QpCfg;
@@ -40,14 +41,30 @@ pub fn ring_ok(base: Bits<64>, log2: Bits<8>, entry: usize) -> bool {
     log2 <= bits::<8>(caps::LOG2_RING as u64) && (base & (size - 1) & bits::<64>(PAGE_MASK)) == 0
 }
 
+/// Where a region ends: the addresses behind its last byte.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct MrEnds {
+    va: Bits<65>,
+    iova: Bits<65>,
+}
+#[rtl_fn]
+pub fn mr_ends(m: CreateMr) -> MrEnds {
+    MrEnds {
+        va: add64(m.va, m.length),
+        iova: add64(m.iova, m.length),
+    }
+}
+/// A region may end at 2^64 exactly.
+#[rtl_fn]
+pub fn mr_fits(e: MrEnds) -> bool {
+    (!e.va.get_bit(64) || !e.va.get_bits::<64>(0).any())
+        && (!e.iova.get_bit(64) || !e.iova.get_bits::<64>(0).any())
+}
+/// A region's other fields.
 #[rtl_fn]
 pub fn mr_ok(m: CreateMr) -> bool {
-    // the last byte is the highest address: a region may end at 2^64 exactly
-    let last = m.length - 1;
-    let va_end = m.va + last;
-    let iova_end = m.iova + last;
     let rights = (m.rights & bits::<8>(0xff & !ALL_RIGHTS)) == 0;
-    m.length != 0 && va_end >= m.va && iova_end >= m.iova && rights && m.reserved == 0
+    m.length != 0 && rights && m.reserved == 0
 }
 
 #[rtl_fn]

@@ -4,10 +4,11 @@
 //! |---|---|
 //! | `pulses` | bit i counts one for counter i |
 //! | `rx_bytes`, `tx_bytes` | amounts for the two byte counters |
-//! | `raddr` → `rdata` | the counter, one cycle later; up to 2^AW cycles behind |
+//! | `raddr` → `rdata` | the counter, one cycle later; up to 2^AW + 3 cycles behind |
 //!
 //! Each counter has a small register that gathers what comes in; a scan adds one of them to the RAM every cycle and
-//! visits all once in 2^AW cycles, so no pulse is lost at any rate.
+//! visits all once in 2^AW cycles, so no pulse is lost at any rate. The sum is made in three steps of a third of the
+//! bits each (rule R18).
 use crate::prim::*;
 use rocenic_contract::counters::{COUNT, index};
 use rtl::{clocks, regs, rtl};
@@ -18,6 +19,19 @@ pub const AW: usize = 7;
 /// A gathering register holds 64 bytes for each cycle of a scan.
 const BYTES_W: usize = AW + 7;
 const PULSE_W: usize = AW + 1;
+/// Bits summed in each of the first two steps, and in the last one.
+const THIRD: usize = 22;
+const REST: usize = 64 - 2 * THIRD;
+
+/// A sum under way: what is summed up already, and the carry into what is not.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Sum {
+    at: Bits<AW>,
+    low: Bits<THIRD>,
+    middle: Bits<THIRD>,
+    rest: Bits<REST>,
+    carry: Bit,
+}
 
 #[derive(LogicBlock)]
 pub struct Counters {
@@ -35,6 +49,8 @@ pub struct Counters {
     /// The counter whose sum the RAM gives now, and what to add.
     at: Reg<Bits<AW>>,
     add: Reg<Bits<BYTES_W>>,
+    low: Reg<Sum>,
+    middle: Reg<Sum>,
     gathered: [Reg<Bits<PULSE_W>>; COUNT],
     rx_gathered: Reg<Bits<BYTES_W>>,
     tx_gathered: Reg<Bits<BYTES_W>>,
@@ -56,6 +72,8 @@ impl Default for Counters {
             scan: Default::default(),
             at: Default::default(),
             add: Default::default(),
+            low: Default::default(),
+            middle: Default::default(),
             gathered: std::array::from_fn(|_| Default::default()),
             rx_gathered: Default::default(),
             tx_gathered: Default::default(),
@@ -65,7 +83,17 @@ impl Default for Counters {
 impl Logic for Counters {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, scan, at, add, rx_gathered, tx_gathered);
+        regs!(
+            self,
+            clock,
+            scan,
+            at,
+            add,
+            low,
+            middle,
+            rx_gathered,
+            tx_gathered
+        );
         clocks!(self, clock, sums, copy, clear);
         self.clear.reset.next = self.reset.val();
         let scan = self.scan.q.val();
@@ -106,17 +134,31 @@ impl Logic for Counters {
             add
         };
 
+        let old = self.sums.rdata.val();
+        let step0 = bit_cast::<{ THIRD + 1 }, THIRD>(old.get_bits::<THIRD>(0))
+            + bit_cast::<{ THIRD + 1 }, BYTES_W>(self.add.q.val());
+        self.low.d.next = Sum {
+            at: self.at.q.val(),
+            low: step0.get_bits::<THIRD>(0),
+            middle: old.get_bits::<THIRD>(THIRD),
+            rest: old.get_bits::<REST>(2 * THIRD),
+            carry: step0.get_bit(THIRD),
+        };
+        let low = self.low.q.val();
+        let step1 = bit_cast::<{ THIRD + 1 }, THIRD>(low.middle) + low.carry;
+        self.middle.d.next = Sum {
+            middle: step1.get_bits::<THIRD>(0),
+            carry: step1.get_bit(THIRD),
+            ..low
+        };
+        let m = self.middle.q.val();
+        let rest = m.rest + m.carry;
+        let upper =
+            (bit_cast::<64, REST>(rest) << (THIRD as u64)) | bit_cast::<64, THIRD>(m.middle);
+        let total = (upper << (THIRD as u64)) | bit_cast::<64, THIRD>(m.low);
         let busy = self.clear.busy.val();
-        let sum = if busy {
-            0.into()
-        } else {
-            self.sums.rdata.val() + bit_cast::<64, BYTES_W>(self.add.q.val())
-        };
-        let addr = if busy {
-            self.clear.addr.val()
-        } else {
-            self.at.q.val()
-        };
+        let sum = if busy { 0.into() } else { total };
+        let addr = if busy { self.clear.addr.val() } else { m.at };
         self.sums.we.next = true;
         self.sums.waddr.next = addr;
         self.sums.wdata.next = sum;

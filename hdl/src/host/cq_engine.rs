@@ -11,13 +11,16 @@
 //! | `drain_req`, `drain_ack` | the responses of all CQEs before the request are there; hold it until the answer |
 //! | `overflow` | pulse for each completion that found no room |
 //!
-//! Two cycles a CQE or doorbell. An event leaves only after the write responses of all CQEs before it (R12). Arming
+//! A CQE or doorbell every 2 cycles, in three steps: read the queue's entries, look at them, act; the next one is read
+//! while this one acts. An event leaves only after the write responses of all CQEs before it (R12). Arming
 //! carries the consumer index and fires at once when newer CQEs exist (R15). A queue that overflowed is dead: it gets
 //! one event, and every further completion for it stops the QP that made it.
 //! Never writes over an entry the host has not consumed.
+use super::ring_line::*;
 use crate::cfg::*;
 use crate::layout::logic_struct;
 use crate::prim::*;
+use crate::qp::ctx_ram::CtxRam;
 use crate::types::*;
 use rocenic_contract::{cqe, cqe_fields, eqe};
 use rtl::{clocks, regs, rtl};
@@ -27,6 +30,7 @@ cqe_fields!(logic_struct, cqe);
 
 /// log2 of CQE writes that may wait for their response.
 const IN_FLIGHT_W: usize = 5;
+const CQE_LOG2: usize = cqe::BYTES.trailing_zeros() as usize;
 
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct CqCfg {
@@ -75,19 +79,34 @@ struct Notice {
 }
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
-enum Work {
+enum Step {
     Idle,
-    Bell,
-    Cqe,
+    /// The tables give the queue's entries.
+    Look,
+    Act,
 }
 
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Now {
-    work: Work,
+    step: Step,
+    is_bell: Bit,
     bell: CqBell,
     cqe: CqeReq,
     /// Who is served next when both ask.
     turn_b: Bit,
+}
+
+/// What `Look` found.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Found {
+    cfg: CqCfg,
+    state: CqState,
+    /// A completion finds no place.
+    no_room: Bit,
+    /// The doorbell moves the consumer index; there are newer entries then, or already.
+    moves: Bit,
+    newer_then: Bit,
+    newer_now: Bit,
 }
 
 #[derive(LogicBlock, Default)]
@@ -125,9 +144,11 @@ pub struct CqEngine {
     pub drain_req: Signal<In, Bit>,
     pub drain_ack: Signal<Out, Bit>,
     cfg: Sdpram<CqCfg, CQ_W>,
-    state: Sdpram<CqState, CQ_W>,
+    state: CtxRam<CqState, CQ_W>,
     clear: Clear<CQ_W>,
     now: Reg<Now>,
+    found: Reg<Found>,
+    lines: RingLine<CQE_LOG2>,
     notices: Fifo<Notice, IN_FLIGHT_W, { IN_FLIGHT_W + 1 }>,
     dones: Fifo<Bit, IN_FLIGHT_W, { IN_FLIGHT_W + 1 }>,
     /// A drain request is on its way.
@@ -136,67 +157,32 @@ pub struct CqEngine {
 impl Logic for CqEngine {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, now, draining);
-        clocks!(self, clock, cfg, state, clear, notices, dones);
+        regs!(self, clock, now, found, draining);
+        clocks!(self, clock, cfg, state, clear, notices, dones, lines);
+        self.state.reset.next = self.reset.val();
         self.clear.reset.next = self.reset.val();
         self.notices.reset.next = self.reset.val();
         self.dones.reset.next = self.reset.val();
-        let clearing = self.clear.busy.val();
+        self.lines.reset.next = self.reset.val();
+        let clearing = self.clear.busy.val() || self.state.busy.val();
         self.busy.next = clearing;
 
-        // what to do next: a doorbell, or a completion of either side in turn
         let now = self.now.q.val();
-        let idle = now.work == Work::Idle && !clearing;
-        let writing = idle && self.write_valid.val();
+        let f = self.found.q.val();
+        let c = f.cfg;
+        let s = f.state;
+        let acting = now.step == Step::Act;
         let notices_ready = self.notices.i_ready.val();
-        let drain =
-            idle && !writing && self.drain_req.val() && !self.draining.q.val() && notices_ready;
-        let take_bell = idle && !writing && !drain && self.bell_valid.val();
-        let pick_b = self.b_valid.val() && (now.turn_b || !self.a_valid.val());
-        let take_cqe =
-            idle && !writing && !drain && !take_bell && (self.a_valid.val() || self.b_valid.val());
-        self.write_ready.next = idle;
-        self.bell_ready.next = idle && !writing && !drain;
-        self.a_ready.next = take_cqe && !pick_b;
-        self.b_ready.next = take_cqe && pick_b;
-        let req = if pick_b { self.b.val() } else { self.a.val() };
-        let cqn_in = if take_bell {
-            self.bell.val().cqn
-        } else {
-            req.cqn
-        };
-        let cqn_now = if now.work == Work::Bell {
+        let is_cqe = acting && !now.is_bell;
+        let put = is_cqe && !f.no_room;
+        let refuse = is_cqe && f.no_room;
+        let cqn_now = if now.is_bell {
             now.bell.cqn
         } else {
             now.cqe.cqn
         };
-        let cqn = if idle { cqn_in } else { cqn_now };
-        self.cfg.raddr.next = cqn;
-        self.state.raddr.next = cqn;
-        if take_bell {
-            self.now.d.next = Now {
-                work: Work::Bell,
-                bell: self.bell.val(),
-                ..now
-            };
-        }
-        if take_cqe {
-            self.now.d.next = Now {
-                work: Work::Cqe,
-                cqe: req,
-                turn_b: !pick_b,
-                ..now
-            };
-        }
 
-        // the entry
-        let c = self.cfg.rdata.val();
-        let s = self.state.rdata.val();
-        let one = bits::<IDX_W>(1);
-        let size = one << c.log2;
-        let full = s.pi - s.ci == size;
-        let no_room = !c.valid || s.dead || full;
-        let slot = s.pi & (size - 1);
+        // completions
         let entry = Cqe {
             qpn: bit_cast::<24, QP_W>(now.cqe.qpn),
             opcode: now.cqe.opcode,
@@ -209,33 +195,19 @@ impl Logic for CqEngine {
             reserved0: 0.into(),
             syndrome: now.cqe.syndrome,
             timestamp: self.cycles.val(),
-            phase: if (s.pi >> c.log2).get_bit(0) {
-                bits::<1>(0)
-            } else {
-                bits::<1>(1)
-            },
+            phase: ring_phase(s.pi, c.log2),
             reserved1: 0.into(),
         };
-        let half: Bits<{ 8 * cqe::BYTES }> = entry.into();
-        let low = bit_cast::<512, { 8 * cqe::BYTES }>(half);
-        let iova = c.base + (bit_cast::<64, IDX_W>(slot) << 5);
-        let upper = iova.get_bit(5);
-        self.line.next = LineWrite {
-            iova,
-            data: low | (low << 256),
-            strobe: if upper {
-                bits::<64>(0xffff_ffff_0000_0000)
-            } else {
-                bits::<64>(0xffff_ffff)
-            },
+        self.lines.place.next = Place {
+            base: c.base,
+            slot: ring_slot(s.pi, c.log2),
+            entry: entry.into(),
         };
-
-        // completions
-        let is_cqe = now.work == Work::Cqe;
-        let put = is_cqe && !no_room;
-        let refuse = is_cqe && no_room;
-        self.line_valid.next = put && notices_ready;
-        let put_done = put && notices_ready && self.line_ready.val();
+        self.lines.place_valid.next = put && notices_ready;
+        self.line_valid.next = self.lines.line_valid.val();
+        self.lines.line_ready.next = self.line_ready.val();
+        self.line.next = self.lines.line.val();
+        let put_done = put && notices_ready && self.lines.place_ready.val();
         // the first completion without room kills the queue and tells the host, each one stops its QP
         let dies = c.valid && !s.dead;
         let refuse_go = refuse && (!dies || notices_ready);
@@ -249,16 +221,66 @@ impl Logic for CqEngine {
         self.overflow.next = refuse_done;
         let wanted = s.armed && (!s.solicited_only || now.cqe.solicited || now.cqe.status != 0);
 
-        // doorbells: indices move forward only
-        let is_bell = now.work == Work::Bell;
-        let moved = if now.bell.ci - s.ci <= s.pi - s.ci {
-            now.bell.ci
-        } else {
-            s.ci
-        };
-        let newer = s.pi != moved;
+        // doorbells
+        let bell = acting && now.is_bell;
+        let newer = if f.moves { f.newer_then } else { f.newer_now };
         let fire_bell = now.bell.arm && newer && c.valid;
-        let bell_done = is_bell && (!fire_bell || notices_ready);
+        let bell_done = bell && (!fire_bell || notices_ready);
+        let done = put_done || refuse_done || bell_done;
+
+        // what to do next: a doorbell, or a completion of either side in turn; queues change in between
+        let free = (now.step == Step::Idle && !clearing) || done;
+        let idle = now.step == Step::Idle && !clearing;
+        let writing = idle && self.write_valid.val();
+        let wants_drain = self.drain_req.val() && !self.draining.q.val();
+        let drain = idle && !writing && wants_drain && notices_ready;
+        let goes_on = free && !self.write_valid.val() && !wants_drain;
+        let take_bell = goes_on && self.bell_valid.val();
+        let pick_b = self.b_valid.val() && (now.turn_b || !self.a_valid.val());
+        let take_cqe = goes_on && !take_bell && (self.a_valid.val() || self.b_valid.val());
+        self.write_ready.next = idle;
+        self.bell_ready.next = goes_on;
+        self.a_ready.next = take_cqe && !pick_b;
+        self.b_ready.next = take_cqe && pick_b;
+        let req = if pick_b { self.b.val() } else { self.a.val() };
+        let cqn = if self.bell_valid.val() {
+            self.bell.val().cqn
+        } else {
+            req.cqn
+        };
+        self.cfg.raddr.next = cqn;
+        self.state.raddr.next = cqn;
+        if take_bell {
+            self.now.d.next = Now {
+                step: Step::Look,
+                is_bell: true,
+                bell: self.bell.val(),
+                ..now
+            };
+        } else if take_cqe {
+            self.now.d.next = Now {
+                step: Step::Look,
+                is_bell: false,
+                cqe: req,
+                turn_b: !pick_b,
+                ..now
+            };
+        } else if done {
+            self.now.d.next.step = Step::Idle;
+        }
+        if now.step == Step::Look {
+            self.now.d.next.step = Step::Act;
+            let cfg = self.cfg.rdata.val();
+            let state = self.state.rdata.val();
+            self.found.d.next = Found {
+                cfg,
+                state,
+                no_room: !cfg.valid || state.dead || ring_full(state.pi, state.ci, cfg.log2),
+                moves: ring_moves(now.bell.ci, state.ci, state.pi),
+                newer_then: now.bell.ci != state.pi,
+                newer_now: state.ci != state.pi,
+            };
+        }
 
         self.notices.i_valid.next =
             put_done || (refuse_done && dies) || (bell_done && fire_bell) || drain;
@@ -274,15 +296,9 @@ impl Logic for CqEngine {
             cqn: cqn_now,
             eqn: c.eqn,
         };
-        if put_done || refuse_done || bell_done {
-            self.now.d.next = Now {
-                work: Work::Idle,
-                ..now
-            };
-        }
-        let next_state = if is_bell {
+        let next_state = if now.is_bell {
             CqState {
-                ci: moved,
+                ci: if f.moves { now.bell.ci } else { s.ci },
                 armed: if fire_bell {
                     false
                 } else {
@@ -317,19 +333,13 @@ impl Logic for CqEngine {
             log2: 0.into(),
             eqn: 0.into(),
         };
-        self.state.we.next = clearing || writing || put_done || refuse_done || bell_done;
-        self.state.waddr.next = if clearing {
-            self.clear.addr.val()
-        } else if writing {
+        self.state.we.next = writing || done;
+        self.state.waddr.next = if writing {
             self.write.val().cqn
         } else {
             cqn_now
         };
-        self.state.wdata.next = if clearing || writing {
-            fresh
-        } else {
-            next_state
-        };
+        self.state.wdata.next = if writing { fresh } else { next_state };
         self.cfg.we.next = clearing || writing;
         self.cfg.waddr.next = if clearing {
             self.clear.addr.val()
@@ -370,7 +380,7 @@ impl Logic for CqEngine {
         };
         if self.reset.val() {
             self.now.d.next = Now {
-                work: Work::Idle,
+                step: Step::Idle,
                 turn_b: false,
                 ..now
             };

@@ -1,23 +1,25 @@
 //! Memory regions: may these bytes be touched under this key, and where are they?
 //!
 //! Two lookup ports (requester, receive path), one write port (`cmd`), each port with its own copy
-//! of the table. A check is one read and two short arithmetic stages, without 2^64 wrap (rule R14).
+//! of the table. A check is one read and two short arithmetic stages, without 2^64 wrap (rule R14): ends are 65-bit
+//! numbers, worked out when the region is stored.
 //!
 //! | port | what |
 //! |---|---|
 //! | `tx`, `rx` | `MrReq` in, every cycle |
 //! | `tx_rsp`, `rx_rsp` | `MrRsp`, exactly 3 cycles later, in order |
-//! | `write` | an entry to store; `valid` = 0 takes the region away |
+//! | `write` | an entry to store, a cycle later; `valid` = 0 takes the region away |
 //! | `busy` | the table is being cleared after reset: all lookups fail |
 //!
-//! Never stalls. A lookup in the cycle of a write sees the old entry.
+//! Never stalls. A lookup in the two cycles from a write on sees the old entry.
+use crate::arith::{add64, sub64, sum64};
 use crate::cfg::*;
 use crate::prim::*;
 use crate::types::*;
 use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
 
-/// Table entry; the index is in the key.
+/// A region as the host gives it; the index is in the key.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct MrEntry {
     pub valid: Bit,
@@ -29,19 +31,40 @@ pub struct MrEntry {
     pub iova: Bits<64>,
 }
 
+/// A region as the ports keep it.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct MrStored {
+    valid: Bit,
+    variant: Bits<8>,
+    pd: Bits<16>,
+    rights: Bits<4>,
+    va: Bits<64>,
+    /// First address behind it, up to 2^64.
+    end: Bits<65>,
+    /// To be added to a virtual address.
+    to_iova: Bits<64>,
+}
+
+/// A write on its way to the ports.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct MrStore {
+    valid: Bit,
+    index: Bits<MR_W>,
+    entry: MrStored,
+}
+
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct MrWrite {
     pub index: Bits<MR_W>,
     pub entry: MrEntry,
 }
 
-/// First stage: key, PD and rights; distance from the region's start.
+/// First stage: key, PD, rights and begin; the end of what is asked for.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct Distance {
+struct Bounds {
     ok: Bit,
-    offset: Bits<64>,
-    need: Bits<32>,
-    region: Bits<64>,
+    end: Bits<65>,
+    region_end: Bits<65>,
     iova: Bits<64>,
 }
 
@@ -54,11 +77,10 @@ pub struct MrPort {
     pub req: Signal<In, MrReq>,
     pub rsp_valid: Signal<Out, Bit>,
     pub rsp: Signal<Out, MrRsp>,
-    pub write_valid: Signal<In, Bit>,
-    pub write: Signal<In, MrWrite>,
-    entries: Sdpram<MrEntry, MR_W>,
+    pub store: Signal<In, MrStore>,
+    entries: Sdpram<MrStored, MR_W>,
     req_q: Reg<MrReq>,
-    distance: Reg<Distance>,
+    bounds: Reg<Bounds>,
     answer: Reg<MrRsp>,
     v1: Reg<Bit>,
     v2: Reg<Bit>,
@@ -67,12 +89,12 @@ pub struct MrPort {
 impl Logic for MrPort {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, req_q, distance, answer, v1, v2, v3);
+        regs!(self, clock, req_q, bounds, answer, v1, v2, v3);
         clocks!(self, clock, entries);
-        let write = self.write.val();
-        self.entries.we.next = self.write_valid.val();
-        self.entries.waddr.next = write.index;
-        self.entries.wdata.next = write.entry;
+        let store = self.store.val();
+        self.entries.we.next = store.valid;
+        self.entries.waddr.next = store.index;
+        self.entries.wdata.next = store.entry;
         self.entries.raddr.next = self.req.val().key.get_bits::<MR_W>(8);
 
         self.req_q.d.next = self.req.val();
@@ -82,20 +104,18 @@ impl Logic for MrPort {
         let e = self.entries.rdata.val();
         let index_ok = q.key.get_bits::<{ 24 - MR_W }>(8 + MR_W) == 0;
         let key_ok = e.valid && index_ok && e.variant == q.key.get_bits::<8>(0);
-        self.distance.d.next = Distance {
+        self.bounds.d.next = Bounds {
             ok: key_ok && e.pd == q.pd && (q.need & !e.rights) == 0 && q.va >= e.va,
-            offset: q.va - e.va,
-            need: q.len,
-            region: e.len,
-            iova: e.iova,
+            end: add64(q.va, bit_cast::<64, 32>(q.len)),
+            region_end: e.end,
+            iova: sum64(q.va, e.to_iova),
         };
         self.v2.d.next = self.v1.q.val();
 
-        let d = self.distance.q.val();
-        let room = d.region - d.offset;
+        let b = self.bounds.q.val();
         self.answer.d.next = MrRsp {
-            ok: d.ok && d.offset <= d.region && bit_cast::<64, 32>(d.need) <= room,
-            iova: d.iova + d.offset,
+            ok: b.ok && b.end <= b.region_end,
+            iova: b.iova,
         };
         self.v3.d.next = self.v2.q.val();
         self.rsp.next = self.answer.q.val();
@@ -126,34 +146,34 @@ pub struct MrTable {
     tx_port: MrPort,
     rx_port: MrPort,
     clear: Clear<MR_W>,
+    store: Reg<MrStore>,
 }
 impl Logic for MrTable {
     #[rtl]
     fn update(&mut self) {
+        regs!(self, clock, store);
         clocks!(self, clock, tx_port, rx_port, clear);
         self.tx_port.reset.next = self.reset.val();
         self.rx_port.reset.next = self.reset.val();
         self.clear.reset.next = self.reset.val();
         let busy = self.clear.busy.val();
         self.busy.next = busy;
-        let nothing = MrWrite {
-            index: self.clear.addr.val(),
-            entry: MrEntry {
-                valid: false,
-                variant: 0.into(),
-                pd: 0.into(),
-                rights: 0.into(),
-                va: 0.into(),
-                len: 0.into(),
-                iova: 0.into(),
+        let w = self.write.val();
+        self.store.d.next = MrStore {
+            valid: busy || self.write_valid.val(),
+            index: if busy { self.clear.addr.val() } else { w.index },
+            entry: MrStored {
+                valid: !busy && w.entry.valid,
+                variant: w.entry.variant,
+                pd: w.entry.pd,
+                rights: w.entry.rights,
+                va: w.entry.va,
+                end: add64(w.entry.va, w.entry.len),
+                to_iova: sub64(w.entry.iova, w.entry.va),
             },
         };
-        let write = if busy { nothing } else { self.write.val() };
-        let we = busy || self.write_valid.val();
-        self.tx_port.write.next = write;
-        self.rx_port.write.next = write;
-        self.tx_port.write_valid.next = we;
-        self.rx_port.write_valid.next = we;
+        self.tx_port.store.next = self.store.q.val();
+        self.rx_port.store.next = self.store.q.val();
         self.tx_port.req_valid.next = self.tx_valid.val();
         self.tx_port.req.next = self.tx.val();
         self.tx_rsp_valid.next = self.tx_port.rsp_valid.val();

@@ -7,6 +7,7 @@ mod dma;
 mod fifo;
 mod from_axis;
 mod icrc_insert;
+mod mr_table;
 mod payload_read;
 mod payload_write;
 mod pktbuf;
