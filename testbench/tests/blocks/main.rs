@@ -3,6 +3,8 @@ mod ack_gen;
 mod axi_read;
 mod axi_write;
 mod beats;
+mod counters;
+mod cq_engine;
 mod dma;
 mod fifo;
 mod from_axis;
