@@ -1,69 +1,85 @@
-//! Wide sums within the depth limit (rule R18). A plain 64-bit `+` is a carry chain 24 LUT6 levels long in the recipe;
-//! these add 16-bit pieces side by side, with and without a carry coming in, and then choose: 9 levels.
+//! Wide sums within the depth limit (rule R18). A plain 64-bit `+` is a carry chain 24 LUT6 levels long in the recipe.
+//! These take two stages: [`pieces`] adds 16 bits at a time, without and with a carry coming in, and behind a register
+//! [`total`] chooses (3 levels). In one stage the mapper would undo the choice and build the long chain.
 use rtl::rtl_fn;
 use rust_hdl_core::prelude::*;
 
 const PIECE: usize = 16;
 
-/// `a + b + 1`, with the carry out on top.
+/// Sums of 16-bit pieces, each with its carry out: without a carry in, and with one.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct Pieces {
+    p0: Bits<{ PIECE + 1 }>,
+    p1: Bits<{ PIECE + 1 }>,
+    p2: Bits<{ PIECE + 1 }>,
+    p3: Bits<{ PIECE + 1 }>,
+    p1_carry: Bits<{ PIECE + 1 }>,
+    p2_carry: Bits<{ PIECE + 1 }>,
+    p3_carry: Bits<{ PIECE + 1 }>,
+}
+
 #[rtl_fn]
-fn plus_one(a: Bits<PIECE>, b: Bits<PIECE>) -> Bits<{ PIECE + 1 }> {
+fn without(a: Bits<PIECE>, b: Bits<PIECE>) -> Bits<{ PIECE + 1 }> {
+    bit_cast::<{ PIECE + 1 }, PIECE>(a) + bit_cast::<{ PIECE + 1 }, PIECE>(b)
+}
+#[rtl_fn]
+fn with(a: Bits<PIECE>, b: Bits<PIECE>) -> Bits<{ PIECE + 1 }> {
     let one = bits::<{ PIECE + 2 }>(1);
     let x = (bit_cast::<{ PIECE + 2 }, PIECE>(a) << 1) | one;
     let y = (bit_cast::<{ PIECE + 2 }, PIECE>(b) << 1) | one;
     (x + y).get_bits::<{ PIECE + 1 }>(1)
 }
 
-/// `a + b + carry`, with the carry out on top.
+/// First stage of `a + b + carry`.
 #[rtl_fn]
-fn piece(a: Bits<PIECE>, b: Bits<PIECE>, carry: bool) -> Bits<{ PIECE + 1 }> {
-    if carry {
-        plus_one(a, b)
-    } else {
-        bit_cast::<{ PIECE + 1 }, PIECE>(a) + bit_cast::<{ PIECE + 1 }, PIECE>(b)
+fn pieces_carry(a: Bits<64>, b: Bits<64>, carry: bool) -> Pieces {
+    let a0 = a.get_bits::<PIECE>(0);
+    let b0 = b.get_bits::<PIECE>(0);
+    let a1 = a.get_bits::<PIECE>(PIECE);
+    let b1 = b.get_bits::<PIECE>(PIECE);
+    let a2 = a.get_bits::<PIECE>(2 * PIECE);
+    let b2 = b.get_bits::<PIECE>(2 * PIECE);
+    let a3 = a.get_bits::<PIECE>(3 * PIECE);
+    let b3 = b.get_bits::<PIECE>(3 * PIECE);
+    Pieces {
+        p0: if carry { with(a0, b0) } else { without(a0, b0) },
+        p1: without(a1, b1),
+        p2: without(a2, b2),
+        p3: without(a3, b3),
+        p1_carry: with(a1, b1),
+        p2_carry: with(a2, b2),
+        p3_carry: with(a3, b3),
     }
 }
-
-/// `a + b + carry` in full: 65 bits.
+/// First stage of `a + b`.
 #[rtl_fn]
-fn add_carry(a: Bits<64>, b: Bits<64>, carry: bool) -> Bits<65> {
-    let s0 = piece(a.get_bits::<PIECE>(0), b.get_bits::<PIECE>(0), carry);
-    let s1 = piece(
-        a.get_bits::<PIECE>(PIECE),
-        b.get_bits::<PIECE>(PIECE),
-        s0.get_bit(PIECE),
-    );
-    let s2 = piece(
-        a.get_bits::<PIECE>(2 * PIECE),
-        b.get_bits::<PIECE>(2 * PIECE),
-        s1.get_bit(PIECE),
-    );
-    let s3 = piece(
-        a.get_bits::<PIECE>(3 * PIECE),
-        b.get_bits::<PIECE>(3 * PIECE),
-        s2.get_bit(PIECE),
-    );
-    let low = bit_cast::<65, PIECE>(s0.get_bits::<PIECE>(0))
+pub fn pieces(a: Bits<64>, b: Bits<64>) -> Pieces {
+    pieces_carry(a, b, false)
+}
+/// First stage of `a - b`.
+#[rtl_fn]
+pub fn pieces_minus(a: Bits<64>, b: Bits<64>) -> Pieces {
+    pieces_carry(a, !b, true)
+}
+
+/// The sum in full: 65 bits (of a difference, bit 64 says that there was no borrow).
+#[rtl_fn]
+pub fn total(p: Pieces) -> Bits<65> {
+    let s1 = if p.p0.get_bit(PIECE) {
+        p.p1_carry
+    } else {
+        p.p1
+    };
+    let s2 = if s1.get_bit(PIECE) { p.p2_carry } else { p.p2 };
+    let s3 = if s2.get_bit(PIECE) { p.p3_carry } else { p.p3 };
+    let low = bit_cast::<65, PIECE>(p.p0.get_bits::<PIECE>(0))
         | (bit_cast::<65, PIECE>(s1.get_bits::<PIECE>(0)) << (PIECE as u64));
     let high = (bit_cast::<65, PIECE>(s2.get_bits::<PIECE>(0)) << (2 * PIECE as u64))
         | (bit_cast::<65, { PIECE + 1 }>(s3) << (3 * PIECE as u64));
     low | high
 }
-
-/// `a + b` in full: 65 bits.
+/// The sum modulo 2^64.
 #[rtl_fn]
-pub fn add64(a: Bits<64>, b: Bits<64>) -> Bits<65> {
-    add_carry(a, b, false)
-}
-
-/// `a - b` modulo 2^64.
-#[rtl_fn]
-pub fn sub64(a: Bits<64>, b: Bits<64>) -> Bits<64> {
-    add_carry(a, !b, true).get_bits::<64>(0)
-}
-
-/// `a + b` modulo 2^64.
-#[rtl_fn]
-pub fn sum64(a: Bits<64>, b: Bits<64>) -> Bits<64> {
-    add64(a, b).get_bits::<64>(0)
+pub fn total64(p: Pieces) -> Bits<64> {
+    total(p).get_bits::<64>(0)
 }

@@ -21,7 +21,7 @@ use rocenic_contract::{
     LAYOUT_HASH, VERSION, caps, cmd_go_fields, cmd_status_fields, device_status_fields,
     limits_fields, request_limits_fields, wqe,
 };
-use rtl::{regs, rtl};
+use rtl::{regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
 cmd_go_fields!(logic_struct, cmd_go);
@@ -86,6 +86,12 @@ struct Mailbox {
     opcode: Bits<8>,
     token: Bits<8>,
     done: Done,
+}
+
+/// A word, or zero.
+#[rtl_fn]
+fn only_if(hit: bool, word: Bits<32>) -> Bits<32> {
+    if hit { word } else { 0.into() }
 }
 
 #[derive(LogicBlock, Default)]
@@ -269,19 +275,16 @@ impl Logic for AxilRegs {
             bar::control::index::CYCLES_HI => r.high,
             _ => bits(0),
         };
-        let mut mail = bits::<32>(0);
+        // one word at most is not zero: an OR is a tree where a choice in turn would be a chain
+        let is_status = rword == bits::<WORD_W>(bar::mailbox::index::CMD_STATUS as u64);
+        let mut mail = only_if(is_status, status_word.into());
         for i in 0..IN_WORDS {
-            if rword == bits::<WORD_W>((bar::mailbox::index::CMD_IN + i) as u64) {
-                mail = self.cmd_in[i].q.val();
-            }
+            let hit = rword == bits::<WORD_W>((bar::mailbox::index::CMD_IN + i) as u64);
+            mail = mail | only_if(hit, self.cmd_in[i].q.val());
         }
         for i in 0..OUT_WORDS {
-            if rword == bits::<WORD_W>((bar::mailbox::index::CMD_OUT + i) as u64) {
-                mail = m.done.out.get_bits::<32>(32 * i);
-            }
-        }
-        if rword == bits::<WORD_W>(bar::mailbox::index::CMD_STATUS as u64) {
-            mail = status_word.into();
+            let hit = rword == bits::<WORD_W>((bar::mailbox::index::CMD_OUT + i) as u64);
+            mail = mail | only_if(hit, m.done.out.get_bits::<32>(32 * i));
         }
         let counts = self.count.val();
         let counted = (rword >> 1) < bits::<WORD_W>(rocenic_contract::counters::COUNT as u64);

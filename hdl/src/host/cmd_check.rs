@@ -1,5 +1,5 @@
 //! What the command processor checks and merges: pure functions over the contract's command layouts.
-use crate::arith::add64;
+use crate::arith::{Pieces, pieces, total};
 use crate::cfg::*;
 use crate::layout::logic_struct;
 use crate::types::QpCfg;
@@ -44,21 +44,25 @@ pub fn ring_ok(base: Bits<64>, log2: Bits<8>, entry: usize) -> bool {
 /// Where a region ends: the addresses behind its last byte.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct MrEnds {
-    va: Bits<65>,
-    iova: Bits<65>,
+    va: Pieces,
+    iova: Pieces,
 }
 #[rtl_fn]
 pub fn mr_ends(m: CreateMr) -> MrEnds {
     MrEnds {
-        va: add64(m.va, m.length),
-        iova: add64(m.iova, m.length),
+        va: pieces(m.va, m.length),
+        iova: pieces(m.iova, m.length),
     }
 }
-/// A region may end at 2^64 exactly.
+/// A range may end at 2^64 exactly.
+#[rtl_fn]
+fn fits(end: Pieces) -> bool {
+    let e = total(end);
+    !e.get_bit(64) || !e.get_bits::<64>(0).any()
+}
 #[rtl_fn]
 pub fn mr_fits(e: MrEnds) -> bool {
-    (!e.va.get_bit(64) || !e.va.get_bits::<64>(0).any())
-        && (!e.iova.get_bit(64) || !e.iova.get_bits::<64>(0).any())
+    fits(e.va) && fits(e.iova)
 }
 /// A region's other fields.
 #[rtl_fn]

@@ -4,11 +4,11 @@
 //! |---|---|
 //! | `pulses` | bit i counts one for counter i |
 //! | `rx_bytes`, `tx_bytes` | amounts for the two byte counters |
-//! | `raddr` → `rdata` | the counter, one cycle later; up to 2^AW + 3 cycles behind |
+//! | `raddr` → `rdata` | the counter, one cycle later; up to 2^AW + 4 cycles behind |
 //!
 //! Each counter has a small register that gathers what comes in; a scan adds one of them to the RAM every cycle and
 //! visits all once in 2^AW cycles, so no pulse is lost at any rate. The sum is made in three steps of a third of the
-//! bits each (rule R18).
+//! bits each (rule R18); what comes in is registered first, so that a pulse may be the end of a block's longest path.
 use crate::prim::*;
 use rocenic_contract::counters::{COUNT, index};
 use rtl::{clocks, regs, rtl};
@@ -42,6 +42,9 @@ pub struct Counters {
     pub tx_bytes: Signal<In, Bits<7>>,
     pub raddr: Signal<In, Bits<AW>>,
     pub rdata: Signal<Out, Bits<64>>,
+    pulses_q: Reg<Bits<COUNT>>,
+    rx_bytes_q: Reg<Bits<7>>,
+    tx_bytes_q: Reg<Bits<7>>,
     sums: Sdpram<Bits<64>, AW>,
     copy: Sdpram<Bits<64>, AW>,
     clear: Clear<AW>,
@@ -66,6 +69,9 @@ impl Default for Counters {
             tx_bytes: Default::default(),
             raddr: Default::default(),
             rdata: Default::default(),
+            pulses_q: Default::default(),
+            rx_bytes_q: Default::default(),
+            tx_bytes_q: Default::default(),
             sums: Default::default(),
             copy: Default::default(),
             clear: Default::default(),
@@ -86,6 +92,9 @@ impl Logic for Counters {
         regs!(
             self,
             clock,
+            pulses_q,
+            rx_bytes_q,
+            tx_bytes_q,
             scan,
             at,
             add,
@@ -96,6 +105,9 @@ impl Logic for Counters {
         );
         clocks!(self, clock, sums, copy, clear);
         self.clear.reset.next = self.reset.val();
+        self.pulses_q.d.next = self.pulses.val();
+        self.rx_bytes_q.d.next = self.rx_bytes.val();
+        self.tx_bytes_q.d.next = self.tx_bytes.val();
         let scan = self.scan.q.val();
         self.scan.d.next = scan + 1;
         let mut add = bits::<BYTES_W>(0);
@@ -107,7 +119,7 @@ impl Logic for Counters {
             self.gathered[i].d.next = if self.reset.val() {
                 0.into()
             } else {
-                kept + self.pulses.val().get_bit(i)
+                kept + self.pulses_q.q.val().get_bit(i)
             };
             add = add
                 | if visited {
@@ -120,10 +132,10 @@ impl Logic for Counters {
         let tx_visited = scan == bits::<AW>(index::TX_BYTES as u64);
         let rx = self.rx_gathered.q.val();
         let tx = self.tx_gathered.q.val();
-        self.rx_gathered.d.next =
-            if rx_visited { 0.into() } else { rx } + bit_cast::<BYTES_W, 7>(self.rx_bytes.val());
-        self.tx_gathered.d.next =
-            if tx_visited { 0.into() } else { tx } + bit_cast::<BYTES_W, 7>(self.tx_bytes.val());
+        self.rx_gathered.d.next = if rx_visited { 0.into() } else { rx }
+            + bit_cast::<BYTES_W, 7>(self.rx_bytes_q.q.val());
+        self.tx_gathered.d.next = if tx_visited { 0.into() } else { tx }
+            + bit_cast::<BYTES_W, 7>(self.tx_bytes_q.q.val());
         self.sums.raddr.next = scan;
         self.at.d.next = scan;
         self.add.d.next = if rx_visited {

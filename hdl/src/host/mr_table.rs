@@ -12,7 +12,7 @@
 //! | `busy` | the table is being cleared after reset: all lookups fail |
 //!
 //! Never stalls. A lookup in the two cycles from a write on sees the old entry.
-use crate::arith::{add64, sub64, sum64};
+use crate::arith::{Pieces, pieces, pieces_minus, total, total64};
 use crate::cfg::*;
 use crate::prim::*;
 use crate::types::*;
@@ -47,6 +47,14 @@ pub struct MrStored {
 
 /// A write on its way to the ports.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Incoming {
+    valid: Bit,
+    index: Bits<MR_W>,
+    region: MrEntry,
+    end: Pieces,
+    to_iova: Pieces,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct MrStore {
     valid: Bit,
     index: Bits<MR_W>,
@@ -63,9 +71,9 @@ pub struct MrWrite {
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Bounds {
     ok: Bit,
-    end: Bits<65>,
+    end: Pieces,
     region_end: Bits<65>,
-    iova: Bits<64>,
+    iova: Pieces,
 }
 
 /// One lookup port.
@@ -106,16 +114,16 @@ impl Logic for MrPort {
         let key_ok = e.valid && index_ok && e.variant == q.key.get_bits::<8>(0);
         self.bounds.d.next = Bounds {
             ok: key_ok && e.pd == q.pd && (q.need & !e.rights) == 0 && q.va >= e.va,
-            end: add64(q.va, bit_cast::<64, 32>(q.len)),
+            end: pieces(q.va, bit_cast::<64, 32>(q.len)),
             region_end: e.end,
-            iova: sum64(q.va, e.to_iova),
+            iova: pieces(q.va, e.to_iova),
         };
         self.v2.d.next = self.v1.q.val();
 
         let b = self.bounds.q.val();
         self.answer.d.next = MrRsp {
-            ok: b.ok && b.end <= b.region_end,
-            iova: b.iova,
+            ok: b.ok && total(b.end) <= b.region_end,
+            iova: total64(b.iova),
         };
         self.v3.d.next = self.v2.q.val();
         self.rsp.next = self.answer.q.val();
@@ -146,12 +154,12 @@ pub struct MrTable {
     tx_port: MrPort,
     rx_port: MrPort,
     clear: Clear<MR_W>,
-    store: Reg<MrStore>,
+    incoming: Reg<Incoming>,
 }
 impl Logic for MrTable {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, store);
+        regs!(self, clock, incoming);
         clocks!(self, clock, tx_port, rx_port, clear);
         self.tx_port.reset.next = self.reset.val();
         self.rx_port.reset.next = self.reset.val();
@@ -159,21 +167,32 @@ impl Logic for MrTable {
         let busy = self.clear.busy.val();
         self.busy.next = busy;
         let w = self.write.val();
-        self.store.d.next = MrStore {
+        self.incoming.d.next = Incoming {
             valid: busy || self.write_valid.val(),
             index: if busy { self.clear.addr.val() } else { w.index },
-            entry: MrStored {
+            region: MrEntry {
                 valid: !busy && w.entry.valid,
-                variant: w.entry.variant,
-                pd: w.entry.pd,
-                rights: w.entry.rights,
-                va: w.entry.va,
-                end: add64(w.entry.va, w.entry.len),
-                to_iova: sub64(w.entry.iova, w.entry.va),
+                ..w.entry
+            },
+            end: pieces(w.entry.va, w.entry.len),
+            to_iova: pieces_minus(w.entry.iova, w.entry.va),
+        };
+        let i = self.incoming.q.val();
+        let store = MrStore {
+            valid: i.valid,
+            index: i.index,
+            entry: MrStored {
+                valid: i.region.valid,
+                variant: i.region.variant,
+                pd: i.region.pd,
+                rights: i.region.rights,
+                va: i.region.va,
+                end: total(i.end),
+                to_iova: total64(i.to_iova),
             },
         };
-        self.tx_port.store.next = self.store.q.val();
-        self.rx_port.store.next = self.store.q.val();
+        self.tx_port.store.next = store;
+        self.rx_port.store.next = store;
         self.tx_port.req_valid.next = self.tx_valid.val();
         self.tx_port.req.next = self.tx.val();
         self.tx_rsp_valid.next = self.tx_port.rsp_valid.val();

@@ -6,7 +6,7 @@
 //! | `line` | the write |
 //!
 //! `LOG2` is the size of an entry in bytes. Latency: 2 cycles. Throughput: one a cycle.
-use crate::arith::sum64;
+use crate::arith::{Pieces, pieces, total64};
 use crate::cfg::*;
 use crate::prim::Reg;
 use crate::stream::Skid;
@@ -56,7 +56,10 @@ pub fn ring_moves(to: Bits<IDX_W>, ci: Bits<IDX_W>, pi: Bits<IDX_W>) -> bool {
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Line {
     valid: Bit,
-    line: LineWrite,
+    iova: Pieces,
+    entry: Bits<ENTRY_BITS>,
+    /// Byte of the line at which the entry begins.
+    at: Bits<6>,
 }
 
 #[derive(LogicBlock, Default)]
@@ -83,29 +86,35 @@ impl<const LOG2: usize> Logic for RingLine<LOG2> {
         self.placed.i.next = self.place.val();
 
         let p = self.placed.o.val();
-        let iova = sum64(p.base, bit_cast::<64, IDX_W>(p.slot) << (LOG2 as u64));
-        let mut data = bits::<{ 8 * LINE }>(0);
-        for i in 0..(LINE >> LOG2) {
-            data =
-                data | (bit_cast::<{ 8 * LINE }, ENTRY_BITS>(p.entry) << ((8 * i << LOG2) as u64));
-        }
-        let mut strobe = bits::<LINE>(0);
-        for i in 0..(LINE >> LOG2) {
-            // entries are aligned to their size
-            if iova.get_bits::<6>(0) == bits::<6>((i << LOG2) as u64) {
-                strobe = bits::<LINE>((1 << (1 << LOG2)) - 1) << ((i << LOG2) as u64);
-            }
-        }
+        let offset = p.slot << (LOG2 as u64);
+        let wide = bit_cast::<64, IDX_W>(p.slot) << (LOG2 as u64);
         let free = !self.out.q.val().valid || self.line_ready.val();
         self.placed.o_ready.next = free;
         if free {
             self.out.d.next = Line {
                 valid: self.placed.o_valid.val(),
-                line: LineWrite { iova, data, strobe },
+                iova: pieces(p.base, wide),
+                entry: p.entry,
+                at: p.base.get_bits::<6>(0) + offset.get_bits::<6>(0),
             };
         }
-        self.line_valid.next = self.out.q.val().valid;
-        self.line.next = self.out.q.val().line;
+        let out = self.out.q.val();
+        let mut data = bits::<{ 8 * LINE }>(0);
+        let mut strobe = bits::<LINE>(0);
+        for i in 0..(LINE >> LOG2) {
+            data = data
+                | (bit_cast::<{ 8 * LINE }, ENTRY_BITS>(out.entry) << ((8 * i << LOG2) as u64));
+            // entries are aligned to their size
+            if out.at == bits::<6>((i << LOG2) as u64) {
+                strobe = bits::<LINE>((1 << (1 << LOG2)) - 1) << ((i << LOG2) as u64);
+            }
+        }
+        self.line_valid.next = out.valid;
+        self.line.next = LineWrite {
+            iova: total64(out.iova),
+            data,
+            strobe,
+        };
         if self.reset.val() {
             self.out.d.next.valid = false;
         }

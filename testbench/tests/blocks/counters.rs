@@ -7,7 +7,7 @@ use rocenic_testbench::Dut;
 fn no_pulse_and_no_byte_is_lost_at_any_rate_and_carries_go_through() {
     let mut d = Dut::new(Counters::default());
     d.reset();
-    d.steps((1 << AW) + 4);
+    d.steps((1 << AW) + 5);
     let mut r = d.random("pulses");
     let mut want = [0u64; COUNT];
     // long enough for the byte counters to carry out of their lowest third
@@ -39,7 +39,7 @@ fn no_pulse_and_no_byte_is_lost_at_any_rate_and_carries_go_through() {
     d.set_words("pulses", &[0; COUNT.div_ceil(64)]);
     d.set("rx_bytes", 0);
     d.set("tx_bytes", 0);
-    d.steps((1 << AW) + 4);
+    d.steps((1 << AW) + 5);
     for (i, want) in want.into_iter().enumerate() {
         d.set("raddr", i as u64);
         d.step();
