@@ -103,7 +103,7 @@ impl<const LOG2: usize> Logic for RingLine<LOG2> {
         let mut strobe = bits::<LINE>(0);
         for i in 0..(LINE >> LOG2) {
             data = data
-                | (bit_cast::<{ 8 * LINE }, ENTRY_BITS>(out.entry) << ((8 * i << LOG2) as u64));
+                | (bit_cast::<{ 8 * LINE }, ENTRY_BITS>(out.entry) << (((8 * i) << LOG2) as u64));
             // entries are aligned to their size
             if out.at == bits::<6>((i << LOG2) as u64) {
                 strobe = bits::<LINE>((1 << (1 << LOG2)) - 1) << ((i << LOG2) as u64);

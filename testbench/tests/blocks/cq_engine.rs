@@ -123,7 +123,7 @@ impl Bench {
     fn faults(&mut self) -> Vec<u64> {
         let mut v = vec![];
         while let Some(f) = self.fault.try_recv() {
-            assert_eq!(f.field("etype"), u64::from(eqe::event::QP_FATAL));
+            assert_eq!(f.field("etype"), eqe::event::QP_FATAL);
             v.push(f.field("qpn"));
         }
         v
@@ -142,10 +142,10 @@ fn completion(q: &Queue, n: u64) -> CqeReq {
     }
 }
 fn told(q: &Queue) -> (u64, u64, u64) {
-    (u64::from(eqe::event::COMPLETION), q.cqn, q.cqn % 4)
+    (eqe::event::COMPLETION, q.cqn, q.cqn % 4)
 }
 fn overflowed(q: &Queue) -> (u64, u64, u64) {
-    (u64::from(eqe::event::CQ_OVERFLOW), q.cqn, q.cqn % 4)
+    (eqe::event::CQ_OVERFLOW, q.cqn, q.cqn % 4)
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn armed_for_solicited_events_it_tells_of_those_and_of_errors() {
         b.ring(&q, n as u64, true, true);
         b.a.send(&CqeReq {
             solicited,
-            status: bits(code.into()),
+            status: bits(code),
             ..completion(&q, n as u64)
         });
         b.steps(200);
