@@ -22,6 +22,9 @@ struct LinuxArgs {
     /// Seed of the data and of the losses
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Also operations that the NIC does not announce
+    #[arg(long)]
+    all: bool,
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
@@ -35,6 +38,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         seed: a.seed,
         only: a.only,
         drop: a.drop / 100.0,
+        all: a.all,
     };
     let c = linux(&linux::fetch()?, &config)?;
     println!("{} passed, {} failed", c.passed, c.failures.len());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Nothing a tool does takes longer.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Simulated time between two looks at the guest and its tool: some milliseconds on the wall.
 const LOOK_NS: u64 = 4_000;
 /// Pages of the guest.
@@ -61,12 +61,7 @@ impl<'g> Host<'g> {
             if let Some(v) = f().with_context(|| self.tool_said(what))? {
                 return Ok(v);
             }
-            self.look()?;
-            if let Some(e) = &self.ended
-                && e.status != 0
-            {
-                bail!("{}", self.tool_said(what));
-            }
+            self.look(what)?;
             if Instant::now() > end {
                 bail!(
                     "{}: nothing within {} s",
@@ -77,12 +72,15 @@ impl<'g> Host<'g> {
             self.c.wait(LOOK_NS)?;
         }
     }
-    fn look(&mut self) -> Result<()> {
+    /// A tool that has failed ends the waiting for anything.
+    fn look(&mut self, what: &str) -> Result<()> {
         if let Some((_, job)) = &self.tool
             && self.ended.is_none()
         {
             self.ended = self.guest.poll(*job)?;
         }
+        let failed = self.ended.as_ref().is_some_and(|e| e.status != 0);
+        ensure!(!failed, "{}", self.tool_said(what));
         Ok(())
     }
     fn tool_said(&self, what: &str) -> String {
@@ -137,6 +135,7 @@ impl<'g> Host<'g> {
             if let Some(e) = self.guest.poll(job)? {
                 return e.ok();
             }
+            self.look(&format!("`{command}`"))?;
             ensure!(
                 Instant::now() < end,
                 "`{command}` in the guest: no end within {} s",
@@ -170,16 +169,14 @@ impl<'g> Host<'g> {
     /// The tool ends well; what it printed.
     pub fn finish(&mut self) -> Result<String> {
         let end = Instant::now() + PATIENCE;
-        while self.ended.is_none() {
-            self.look()?;
+        loop {
+            self.look("the end")?;
+            if let Some(e) = self.ended.take() {
+                self.tool = None;
+                return Ok(e.text);
+            }
             ensure!(Instant::now() < end, "{}", self.tool_said("the end"));
             self.c.wait(LOOK_NS)?;
-        }
-        let said = self.tool_said("the end");
-        self.tool = None;
-        match self.ended.take() {
-            Some(e) if e.status == 0 => Ok(e.text),
-            _ => bail!("{said}"),
         }
     }
     /// Makes sure that no tool of a case that failed is in the way of the next.
