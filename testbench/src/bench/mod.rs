@@ -182,7 +182,8 @@ pub fn run(library: &Arc<Library>, extent: Extent, progress: &dyn Fn(&str)) -> V
     };
     let default = Setup::default();
     let share = |s: f64| move |ideal: f64| Budget::AtLeast(s * ideal);
-    let packets = b.n(2048);
+    // 1000 messages of 16 packets
+    let packets = b.n(16_000);
 
     b.rate(
         "WRITE, PMTU 4096, 1 QP, long, MAC not limiting",

@@ -1,6 +1,7 @@
 //! One NIC against a responder that is not ours: what the requester does, seen from outside.
 use super::pair::{A, B, LONG, payload, stuck};
 use anyhow::{Result, ensure};
+use rocenic_driver::contract::cmd::qp_state::QpState;
 use rocenic_driver::contract::opcode;
 use rocenic_driver::contract::syndrome::{ack_timeout_ns, rnr_ns};
 use rocenic_driver::contract::wqe;
@@ -240,8 +241,65 @@ fn every_length(pmtu: Pmtu) {
     );
 }
 #[test]
+fn every_length_and_alignment_arrives_at_pmtu_256() {
+    every_length(Pmtu::Mtu256);
+}
+#[test]
+fn every_length_and_alignment_arrives_at_pmtu_512() {
+    every_length(Pmtu::Mtu512);
+}
+#[test]
 fn every_length_and_alignment_arrives_at_pmtu_1024() {
     every_length(Pmtu::Mtu1024);
+}
+#[test]
+fn every_length_and_alignment_arrives_at_pmtu_2048() {
+    every_length(Pmtu::Mtu2048);
+}
+#[test]
+fn every_length_and_alignment_arrives_at_pmtu_4096() {
+    every_length(Pmtu::Mtu4096);
+}
+
+#[test]
+fn inline_messages_arrive_pushed_and_through_the_ring() {
+    for inline_up_to in [0, wqe::MAX_INLINE] {
+        let path = Path {
+            inline_up_to,
+            ..Path::default()
+        };
+        let data = payload(wqe::MAX_INLINE, 3);
+        let lengths = [0, 1, 3, 4, 8, wqe::MAX_INLINE];
+        let text = data.clone();
+        let r = run(path, &[], move |h, mut qp| {
+            let mr = h.pd.alloc_mr(text.len(), Access::NONE)?;
+            mr.write(0, &text);
+            for (i, len) in lengths.into_iter().enumerate() {
+                let piece = [mr.slice(0..len)?];
+                qp.post_send(&SendRequest::send(&piece).id(i as u64))?;
+                qp.post_send(
+                    &SendRequest::write(
+                        &piece,
+                        h.remote.slice(64 * i as u32..64 * i as u32 + len as u32)?,
+                    )
+                    .id(i as u64),
+                )?;
+                h.expect(i as u64, Status::Success)?;
+                h.expect(i as u64, Status::Success)?;
+            }
+            Ok(())
+        });
+        let Some(mut r) = r else { return };
+        let memory = r.memory();
+        for (i, len) in lengths.into_iter().enumerate() {
+            assert!(
+                memory[64 * i..64 * i + len] == data[..len],
+                "WRITE of {len}, inline up to {inline_up_to}"
+            );
+        }
+        let want: Vec<_> = lengths.iter().map(|n| data[..*n].to_vec()).collect();
+        assert!(r.sends() == want, "SENDs, inline up to {inline_up_to}");
+    }
 }
 
 /// A WRITE of `packets` packets, which must succeed.
@@ -349,4 +407,72 @@ fn a_responder_that_is_not_ready_is_left_alone_as_long_as_it_asks() {
             "sent again only after {waited} ns, asked for {asked} ns"
         );
     }
+}
+
+/// A WRITE that fails, and two behind it that are flushed; the queue pair is then in error.
+fn fails(path: Path, plan: Plan, status: Status) -> Option<Responder> {
+    run(path, &[(path.psn, plan, u32::MAX)], move |h, mut qp| {
+        let mr = h.pd.alloc_mr(4096, Access::NONE)?;
+        for id in 1..=3 {
+            qp.post_send(
+                &SendRequest::write(&[mr.slice(0..2000)?], h.remote.slice(0..2000)?).id(id),
+            )?;
+        }
+        h.expect(1, status)?;
+        h.expect(2, Status::WrFlushErr)?;
+        h.expect(3, Status::WrFlushErr)?;
+        let state = qp.query()?.state;
+        ensure!(state == QpState::Error.number(), "state {state}");
+        // the completion tells; an event would say it twice
+        let e = h.c.poll_event()?;
+        ensure!(e.is_none(), "event {e:?}");
+        // what is posted now is flushed too
+        qp.post_send(&SendRequest::send(b"late").id(4))?;
+        h.expect(4, Status::WrFlushErr)?;
+        Ok(())
+    })
+}
+#[test]
+fn a_deaf_responder_exhausts_the_retries() {
+    let path = Path {
+        timeout: 1,
+        retries: 2,
+        ..Path::default()
+    };
+    let Some(r) = fails(path, Plan::Deaf, Status::RetryExcErr) else {
+        return;
+    };
+    let tries: Vec<&Heard> = r.heard.iter().filter(|h| h.psn == path.psn).collect();
+    assert_eq!(tries.len(), 3, "once and two retries: {:?}", psns(&r));
+    let timeout = ack_timeout_ns(path.timeout).expect("a timeout");
+    for w in tries.windows(2) {
+        assert!(
+            between(w[0], w[1]) >= timeout,
+            "too early: {} ns",
+            between(w[0], w[1])
+        );
+    }
+}
+#[test]
+fn a_responder_never_ready_exhausts_the_rnr_retries() {
+    let path = Path {
+        rnr_retries: 2,
+        ..Path::default()
+    };
+    let Some(r) = fails(path, Plan::Rnr(1), Status::RnrRetryExcErr) else {
+        return;
+    };
+    assert_eq!(
+        that(&r, "rnr").len(),
+        3,
+        "once and two retries: {:?}",
+        psns(&r)
+    );
+}
+#[test]
+fn a_refused_access_fails_the_request_and_stops_the_queue_pair() {
+    let Some(r) = fails(Path::default(), Plan::Access, Status::RemAccessErr) else {
+        return;
+    };
+    assert_eq!(that(&r, "access").len(), 1);
 }
