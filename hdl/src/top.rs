@@ -179,7 +179,8 @@ impl Logic for roce_nic {
         // reset: from outside or by function-level reset
         self.flr.reset.next = self.rst.val();
         self.flr.req.next = self.flr_req.val();
-        self.flr.master.next = self.bus_master_enable.val();
+        // a device that is not enabled does no DMA either
+        self.flr.master.next = self.bus_master_enable.val() && self.control.port.val().enable;
         self.flr.bus_idle.next = self.axi_read.idle.val() && self.axi_write.idle.val();
         self.flr.mac_idle.next = !self.in_frame.q.val();
         self.flr_done.next = self.flr.done.val();

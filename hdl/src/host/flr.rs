@@ -3,7 +3,7 @@
 //! | port | what |
 //! |---|---|
 //! | `req`, `done` | the shell's request, held until `done`; `done` stays until the request goes |
-//! | `master` | the host allows bus mastering |
+//! | `master` | the host allows bus mastering and has enabled the device |
 //! | `bus_idle`, `mac_idle` | nothing under way on AXI; no frame begun at the MAC |
 //! | `stop` | no new AXI address |
 //! | `clear` | reset for everything else |

@@ -2,7 +2,7 @@
 //!
 //! | port | what |
 //! |---|---|
-//! | `op`, `port` | paths of the QPs; own addresses |
+//! | `op`, `port` | paths of the QPs; own addresses, and whether frames may begin |
 //! | `data`, `d` | descriptors with their payload beats |
 //! | `ack` | acknowledgements |
 //! | `epoch`, `dropped` | new epochs; pulse for each stale packet |
@@ -66,6 +66,7 @@ impl Logic for Transmit {
         self.arb.epoch_valid.next = self.epoch_valid.val();
         self.arb.epoch.next = self.epoch.val();
         self.dropped.next = self.arb.dropped.val();
+        self.arb.hold.next = !self.port.val().enable;
 
         self.build.port.next = self.port.val();
         self.build.op_valid.next = self.op_valid.val();

@@ -6,6 +6,7 @@
 //! | `ack` | descriptors without payload |
 //! | `epoch` | a QP's new epoch |
 //! | `tx`, `p` | the chosen descriptors, and the beats of those that have payload, in the same order |
+//! | `hold` | nothing new is chosen (the device is disabled); what stands on `tx` leaves |
 //! | `dropped` | pulse for each data packet of an old epoch (R8); its beats are swallowed |
 //!
 //! Latency: 2 cycles for data, 1 for acknowledgements, 0 for beats. Throughput: a packet and a beat a cycle; descriptors
@@ -45,6 +46,7 @@ pub struct TxArb {
     pub p_valid: Signal<Out, Bit>,
     pub p_ready: Signal<In, Bit>,
     pub p: Signal<Out, Beat>,
+    pub hold: Signal<In, Bit>,
     pub dropped: Signal<Out, Bit>,
     epochs: Epochs,
     /// A data descriptor whose epoch is being looked up.
@@ -73,8 +75,9 @@ impl Logic for TxArb {
         let space = !out.valid || self.tx_ready.val();
         let data_wants = decidable && !stale;
         let data_turn = self.ack_was.q.val();
-        let data_goes = space && data_wants && (data_turn || !self.ack_valid.val());
-        let ack_may = space && (!data_turn || !data_wants);
+        let goes_on = space && !self.hold.val();
+        let data_goes = goes_on && data_wants && (data_turn || !self.ack_valid.val());
+        let ack_may = goes_on && (!data_turn || !data_wants);
         let ack_goes = ack_may && self.ack_valid.val();
         let drops = decidable && stale;
         let leaves = data_goes || drops;

@@ -171,3 +171,18 @@ fn acknowledgements_and_data_take_turns_and_acknowledgements_have_no_epoch() {
         assert_eq!(w[1].1 - w[0].1, 1, "a cycle without a packet: {w:?}");
     }
 }
+
+#[test]
+fn nothing_is_chosen_while_held_and_nothing_is_lost() {
+    let mut b = bench();
+    b.dut.set("hold", 1);
+    for n in 0..20 {
+        b.data.send(&packet(3, 0, n, 0));
+        b.ack.send(&packet(3, 0, 1000 + n, 0));
+    }
+    b.dut.steps(100);
+    assert!(b.tx.is_empty(), "{} packets while held", b.tx.len());
+    b.dut.set("hold", 0);
+    b.dut.steps(100);
+    assert_eq!(b.tx.len(), 40);
+}
