@@ -69,7 +69,7 @@ values! {
     OPCODE_SEQUENCE OpcodeSequence = 34;
     /// Defined, but not done by this device or not allowed by the queue pair's access flags.
     UNSUPPORTED Unsupported = 35;
-    /// Payload does not fit position, PMTU or the RETH's length; wrong pad.
+    /// Payload does not fit position, PMTU or the RETH's length; wrong pad. Longer than allowed (READ).
     PAYLOAD_LENGTH PayloadLength = 36;
     /// Remote key: no such region, variant, PD, rights or bounds.
     RKEY Rkey = 37;
@@ -411,7 +411,7 @@ pub const RULES: [Rule; 75] = {
         ),
         refuse(
             K::PayloadLength,
-            SEND | WRITE,
+            REQUEST,
             InvalidRequest,
             S::RemInvReqErr,
             Event::QpRequestError,
@@ -653,8 +653,8 @@ pub const fn applies(t: QpTransport, c: Class, s: QpState, k: Check) -> bool {
                 && match k {
                     K::PsnDuplicate => rc,
                     K::PsnAhead | K::OpcodeSequence => !matches!(t, QpTransport::Ud),
-                    K::Unsupported => true,
-                    K::PayloadLength | K::NoRqe | K::RqeDma | K::RqeProtection => data,
+                    K::Unsupported | K::PayloadLength => true,
+                    K::NoRqe | K::RqeDma | K::RqeProtection => data,
                     K::Rkey => bit & SEND == 0,
                     K::AtomicAlign => bit & ATOMIC != 0,
                     K::RdAtomicExcess | K::ResponseRead => bit & (READ | ATOMIC) != 0,

@@ -27,11 +27,14 @@ use crate::prim::*;
 use crate::qp::RxPath;
 use crate::qp::ack_gen::AckGen;
 use crate::qp::requester::Requester;
+use crate::qp::responses::Responses;
+use crate::qp::tx_mux::TxMux;
 use crate::roce::RxFront;
 use crate::roce::Transmit;
 use crate::stream::FromAxis;
 use crate::types::*;
 use rocenic_contract::counters::{COUNT, index};
+use rocenic_contract::syndrome::{self, nak::NakCode};
 use rtl::rtl;
 use rust_hdl_core::prelude::*;
 
@@ -39,6 +42,7 @@ use rust_hdl_core::prelude::*;
 const SIZE_64: u64 = 6;
 const BURST_INCR: u64 = 1;
 const OKAY: u64 = 0;
+const NAK_ACCESS: u64 = syndrome::nak_syndrome(NakCode::RemoteAccess) as u64;
 
 /// The top; its name is that of the Verilog module.
 #[allow(non_camel_case_types)]
@@ -140,6 +144,8 @@ pub struct roce_nic {
     push: Push,
     mr_table: MrTable,
     requester: Requester,
+    responses: Responses,
+    tx_mux: TxMux,
     payload_read: PayloadRead,
     transmit: Transmit,
     from_mac: FromAxis,
@@ -165,6 +171,8 @@ impl Logic for roce_nic {
         self.push.clock.next = self.clk.val();
         self.mr_table.clock.next = self.clk.val();
         self.requester.clock.next = self.clk.val();
+        self.responses.clock.next = self.clk.val();
+        self.tx_mux.clock.next = self.clk.val();
         self.payload_read.clock.next = self.clk.val();
         self.transmit.clock.next = self.clk.val();
         self.rx_front.clock.next = self.clk.val();
@@ -189,6 +197,8 @@ impl Logic for roce_nic {
         self.push.reset.next = clear;
         self.mr_table.reset.next = clear;
         self.requester.reset.next = clear;
+        self.responses.reset.next = clear;
+        self.tx_mux.reset.next = clear;
         self.payload_read.reset.next = clear;
         self.transmit.reset.next = clear;
         self.rx_front.reset.next = clear;
@@ -258,7 +268,7 @@ impl Logic for roce_nic {
         self.s_axi_push_rresp.next = self.push.r.val().resp;
         self.s_axi_push_rlast.next = self.push.r.val().last;
 
-        // operations on queue pairs: requester, receive path, transmit, acknowledge slots
+        // operations on queue pairs: requester, receive path, transmit, acknowledge slots, responses
         let op = self.control.op.val();
         let op_valid = self.control.op_valid.val();
         self.requester.op.next = op;
@@ -268,17 +278,22 @@ impl Logic for roce_nic {
         self.transmit.op.next = op;
         self.transmit.op_valid.next = op_valid.get_bit(2);
         self.ack_gen.op.next = op;
-        // a slot is cleared when the receive path has handed over its last acknowledgement
+        // responses and acknowledgements are forgotten when the receive path has handed over the last ones
         let rx_done = !op_valid.get_bit(1);
-        self.ack_gen.op_valid.next = op_valid.get_bit(3) && rx_done;
+        let resp_done = rx_done && !op_valid.get_bit(4);
+        self.responses.op.next = op;
+        self.responses.op_valid.next = op_valid.get_bit(4) && rx_done;
+        self.ack_gen.op_valid.next = op_valid.get_bit(3) && resp_done;
         let mut op_ready = bits::<ENGINES>(0);
         op_ready = op_ready.replace_bit(0, self.requester.op_ready.val());
         op_ready = op_ready.replace_bit(1, self.rx_path.op_ready.val());
         op_ready = op_ready.replace_bit(2, self.transmit.op_ready.val());
-        op_ready = op_ready.replace_bit(3, self.ack_gen.op_ready.val() && rx_done);
+        op_ready = op_ready.replace_bit(3, self.ack_gen.op_ready.val() && resp_done);
+        op_ready = op_ready.replace_bit(4, self.responses.op_ready.val() && rx_done);
         self.control.op_ready.next = op_ready;
         let drain_req = self.control.drain_req.val();
-        self.payload_read.drain_req.next = drain_req.get_bit(0);
+        self.responses.drain_req.next = drain_req.get_bit(0);
+        self.payload_read.drain_req.next = drain_req.get_bit(0) && self.responses.drain_ack.val();
         self.rx_path.drain_req.next = drain_req.get_bit(1);
         let mut drain_ack = bits::<DRAINS>(0);
         drain_ack = drain_ack.replace_bit(0, self.payload_read.drain_ack.val());
@@ -299,6 +314,10 @@ impl Logic for roce_nic {
         self.mr_table.rx_valid.next = self.rx_path.mr_req_valid.val();
         self.mr_table.rx.next = self.rx_path.mr_req.val();
         self.rx_path.mr_rsp.next = self.mr_table.rx_rsp.val();
+        self.mr_table.resp_valid.next = self.responses.mr_req_valid.val();
+        self.mr_table.resp.next = self.responses.mr_req.val();
+        self.responses.mr_rsp_valid.next = self.mr_table.resp_rsp_valid.val();
+        self.responses.mr_rsp.next = self.mr_table.resp_rsp.val();
 
         // requester
         self.requester.bell_valid.next = self.control.sq_valid.val();
@@ -327,9 +346,25 @@ impl Logic for roce_nic {
         self.payload_read.epoch.next = epoch;
         self.transmit.epoch_valid.next = epoch_valid;
         self.transmit.epoch.next = epoch;
-        self.payload_read.cmd_valid.next = self.requester.tx_valid.val();
-        self.requester.tx_ready.next = self.payload_read.cmd_ready.val();
-        self.payload_read.cmd.next = self.requester.tx.val();
+        self.tx_mux.req_valid.next = self.requester.tx_valid.val();
+        self.requester.tx_ready.next = self.tx_mux.req_ready.val();
+        self.tx_mux.req.next = self.requester.tx.val();
+        self.tx_mux.resp_valid.next = self.responses.tx_valid.val();
+        self.responses.tx_ready.next = self.tx_mux.resp_ready.val();
+        self.tx_mux.resp.next = self.responses.tx.val();
+        self.payload_read.cmd_valid.next = self.tx_mux.tx_valid.val();
+        self.tx_mux.tx_ready.next = self.payload_read.cmd_ready.val();
+        self.payload_read.cmd.next = self.tx_mux.tx.val();
+        let resp_epoch = self.responses.epoch.val();
+        self.payload_read.resp_epoch_valid.next = self.responses.epoch_valid.val();
+        self.payload_read.resp_epoch.next = resp_epoch;
+        self.transmit.resp_epoch_valid.next = self.responses.epoch_valid.val();
+        self.transmit.resp_epoch.next = resp_epoch;
+        self.responses.sent_valid.next = self.transmit.sent_valid.val();
+        self.responses.sent.next = self.transmit.sent.val();
+        self.responses.read_fail_valid.next = self.payload_read.fail_valid.val();
+        self.payload_read.fail_ready.next = self.responses.read_fail_ready.val();
+        self.responses.read_fail.next = self.payload_read.fail.val();
         self.axi_read.p_req_valid.next = self.payload_read.req_valid.val();
         self.payload_read.req_ready.next = self.axi_read.p_req_ready.val();
         self.axi_read.p_req.next = self.payload_read.req.val();
@@ -402,9 +437,23 @@ impl Logic for roce_nic {
         self.payload_write.d_valid.next = self.rx_front.b_valid.val();
         self.rx_front.b_ready.next = self.payload_write.d_ready.val();
         self.payload_write.d.next = self.rx_front.b.val();
-        self.ack_gen.ack_valid.next = self.rx_path.ack_out_valid.val();
-        self.rx_path.ack_out_ready.next = self.ack_gen.ack_ready.val();
-        self.ack_gen.ack.next = self.rx_path.ack_out.val();
+        self.responses.rd_valid.next = self.rx_path.rd_out_valid.val();
+        self.rx_path.rd_out_ready.next = self.responses.rd_ready.val();
+        self.responses.rd.next = self.rx_path.rd_out.val();
+        let answered = self.responses.done.val();
+        self.rx_path.answered_valid.next = self.responses.done_valid.val();
+        self.rx_path.answered.next = answered;
+        self.ack_gen.done_valid.next = self.responses.done_valid.val();
+        self.ack_gen.done.next = answered;
+        let nak = self.responses.nak_valid.val();
+        self.ack_gen.ack_valid.next = nak || self.rx_path.ack_out_valid.val();
+        self.rx_path.ack_out_ready.next = self.ack_gen.ack_ready.val() && !nak;
+        self.responses.nak_ready.next = self.ack_gen.ack_ready.val();
+        self.ack_gen.ack.next = if nak {
+            self.responses.nak.val()
+        } else {
+            self.rx_path.ack_out.val()
+        };
 
         // completions and events
         self.cq_engine.cycles.next = self.control.cycles.val();
@@ -449,9 +498,15 @@ impl Logic for roce_nic {
         self.control.fault_a_valid.next = self.requester.fault_valid.val();
         self.requester.fault_ready.next = self.control.fault_a_ready.val();
         self.control.fault_a.next = self.requester.fault.val();
-        self.control.fault_b_valid.next = self.rx_path.fault_valid.val();
+        let rx_faults = self.rx_path.fault_valid.val();
+        self.control.fault_b_valid.next = rx_faults || self.responses.fault_valid.val();
         self.rx_path.fault_ready.next = self.control.fault_b_ready.val();
-        self.control.fault_b.next = self.rx_path.fault.val();
+        self.responses.fault_ready.next = self.control.fault_b_ready.val() && !rx_faults;
+        self.control.fault_b.next = if rx_faults {
+            self.rx_path.fault.val()
+        } else {
+            self.responses.fault.val()
+        };
         self.control.fault_c_valid.next = self.cq_engine.fault_valid.val();
         self.cq_engine.fault_ready.next = self.control.fault_c_ready.val();
         self.control.fault_c.next = self.cq_engine.fault.val();
@@ -539,10 +594,18 @@ impl Logic for roce_nic {
         );
         p = p.replace_bit(index::TX_NAK_SEQ, rx.tx_nak_seq);
         p = p.replace_bit(index::TX_NAK_INV_REQ, rx.tx_nak_inv_req);
-        p = p.replace_bit(index::TX_NAK_ACCESS, rx.tx_nak_access);
-        p = p.replace_bit(index::TX_NAK_OP, rx.tx_nak_op);
+        let resp_fails = nak && self.ack_gen.ack_ready.val();
+        let resp_denied = self.responses.nak.val().syndrome == NAK_ACCESS;
+        p = p.replace_bit(
+            index::TX_NAK_ACCESS,
+            rx.tx_nak_access || (resp_fails && resp_denied),
+        );
+        p = p.replace_bit(
+            index::TX_NAK_OP,
+            rx.tx_nak_op || (resp_fails && !resp_denied),
+        );
         p = p.replace_bit(index::TX_RNR, rx.tx_rnr);
-        p = p.replace_bit(index::RESP_ERRORS, rx.resp_errors);
+        p = p.replace_bit(index::RESP_ERRORS, rx.resp_errors || resp_fails);
         p = p.replace_bit(
             index::FLUSHED,
             rx.flushed || self.requester.pulses.val().get_bit(index::FLUSHED),

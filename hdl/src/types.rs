@@ -290,6 +290,37 @@ pub struct AckReq {
     pub psn: Bits<24>,
     pub syndrome: Bits<8>,
     pub msn: Bits<24>,
+    /// READs and atomics accepted before it: it leaves behind their responses (rule R10).
+    pub order: Bits<RD_W>,
+    /// A response failed: nothing of the QP is acknowledged after it.
+    pub closes: Bit,
+}
+
+/// The last packet of response `idx` has gone to the frame builder.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RespSent {
+    pub qpn: Bits<QP_W>,
+    pub epoch: Bits<EPOCH_W>,
+    pub idx: Bits<RD_W>,
+}
+
+/// The READs and atomics of a QP before `idx` are answered.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RespDone {
+    pub qpn: Bits<QP_W>,
+    pub idx: Bits<RD_W>,
+}
+
+/// A response that cannot be sent: NAK `syndrome` at its PSN.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RespFail {
+    pub qpn: Bits<QP_W>,
+    pub epoch: Bits<EPOCH_W>,
+    pub idx: Bits<RD_W>,
+    pub psn: Bits<24>,
+    pub syndrome: Bits<8>,
+    /// Of the response.
+    pub msn: Bits<24>,
 }
 
 /// An ACK or NAK that came in for a requester.

@@ -11,6 +11,7 @@
 //! | [`system`] | simulated NICs with host programs on the real driver, and the wire between them |
 //! | [`linux`] | the NIC against the Linux kernel's rxe in a virtual machine |
 //! | [`vectors`] | frames captured elsewhere, with their ICRC |
+//! | [`responder`], [`requester`] | peers made with scapy |
 //! | [`scapy`] | frames made and checked by scapy |
 //! | [`cocotb`] | cocotb tests of the emitted Verilog |
 //! | [`python`] | the Python packages of some tests |
@@ -39,6 +40,7 @@ pub mod exec;
 pub mod linux;
 pub mod python;
 pub mod random;
+pub mod requester;
 pub mod responder;
 pub mod scapy;
 pub mod skip;

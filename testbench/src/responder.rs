@@ -55,7 +55,7 @@ pub struct Heard {
     pub did: String,
 }
 
-fn mac(m: [u8; 6]) -> String {
+pub(crate) fn mac(m: [u8; 6]) -> String {
     m.map(|b| format!("{b:02x}")).join(":")
 }
 
@@ -128,7 +128,7 @@ impl Responder {
         hex_list(&self.process.ask(&json!({"op": "messages"}))["sends"])
     }
 }
-fn hex_list(v: &Value) -> Vec<Vec<u8>> {
+pub(crate) fn hex_list(v: &Value) -> Vec<Vec<u8>> {
     let list = v.as_array().into_iter().flatten();
     list.filter_map(|h| h.as_str().and_then(from_hex)).collect()
 }

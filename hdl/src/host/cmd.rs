@@ -32,7 +32,7 @@ use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
 /// Engines that take a `QpOp`.
-pub const ENGINES: usize = 4;
+pub const ENGINES: usize = 5;
 /// Engines that drain before a removal: payload reads, receive path with payload writes.
 pub const DRAINS: usize = 2;
 const DRAIN_W: usize = 20;

@@ -1,13 +1,13 @@
 //! Memory regions: may these bytes be touched under this key, and where are they?
 //!
-//! Two lookup ports (requester, receive path), one write port (`cmd`), each port with its own copy
+//! Three lookup ports (requester, receive path, responses), one write port (`cmd`), each port with its own copy
 //! of the table. A check is one read and two short arithmetic stages, without 2^64 wrap (rule R14): ends are 65-bit
 //! numbers, worked out when the region is stored.
 //!
 //! | port | what |
 //! |---|---|
-//! | `tx`, `rx` | `MrReq` in, every cycle |
-//! | `tx_rsp`, `rx_rsp` | `MrRsp`, exactly 3 cycles later, in order |
+//! | `tx`, `rx`, `resp` | `MrReq` in, every cycle |
+//! | `tx_rsp`, `rx_rsp`, `resp_rsp` | `MrRsp`, exactly 3 cycles later, in order |
 //! | `write` | an entry to store, a cycle later; `valid` = 0 takes the region away |
 //! | `busy` | the table is being cleared after reset: all lookups fail |
 //!
@@ -148,11 +148,16 @@ pub struct MrTable {
     pub rx: Signal<In, MrReq>,
     pub rx_rsp_valid: Signal<Out, Bit>,
     pub rx_rsp: Signal<Out, MrRsp>,
+    pub resp_valid: Signal<In, Bit>,
+    pub resp: Signal<In, MrReq>,
+    pub resp_rsp_valid: Signal<Out, Bit>,
+    pub resp_rsp: Signal<Out, MrRsp>,
     pub write_valid: Signal<In, Bit>,
     pub write: Signal<In, MrWrite>,
     pub busy: Signal<Out, Bit>,
     tx_port: MrPort,
     rx_port: MrPort,
+    resp_port: MrPort,
     clear: Clear<MR_W>,
     incoming: Reg<Incoming>,
 }
@@ -160,9 +165,10 @@ impl Logic for MrTable {
     #[rtl]
     fn update(&mut self) {
         regs!(self, clock, incoming);
-        clocks!(self, clock, tx_port, rx_port, clear);
+        clocks!(self, clock, tx_port, rx_port, resp_port, clear);
         self.tx_port.reset.next = self.reset.val();
         self.rx_port.reset.next = self.reset.val();
+        self.resp_port.reset.next = self.reset.val();
         self.clear.reset.next = self.reset.val();
         let busy = self.clear.busy.val();
         self.busy.next = busy;
@@ -193,6 +199,7 @@ impl Logic for MrTable {
         };
         self.tx_port.store.next = store;
         self.rx_port.store.next = store;
+        self.resp_port.store.next = store;
         self.tx_port.req_valid.next = self.tx_valid.val();
         self.tx_port.req.next = self.tx.val();
         self.tx_rsp_valid.next = self.tx_port.rsp_valid.val();
@@ -201,5 +208,9 @@ impl Logic for MrTable {
         self.rx_port.req.next = self.rx.val();
         self.rx_rsp_valid.next = self.rx_port.rsp_valid.val();
         self.rx_rsp.next = self.rx_port.rsp.val();
+        self.resp_port.req_valid.next = self.resp_valid.val();
+        self.resp_port.req.next = self.resp.val();
+        self.resp_rsp_valid.next = self.resp_port.rsp_valid.val();
+        self.resp_rsp.next = self.resp_port.rsp.val();
     }
 }

@@ -3,11 +3,11 @@
 //! | port | what |
 //! |---|---|
 //! | `cmd` | packets to send, in order |
-//! | `epoch` | the segmenter's broadcast, no back-pressure |
+//! | `epoch`, `resp_epoch` | new epochs of requester and responder, no back-pressure |
 //! | `req`, `beat` | to and from `axi_read`: one request and one tag a packet |
 //! | `tx` | a packet that is ready to go: its payload stands here, error-free |
 //! | `p` | beats of these packets in the same order; those of a packet may come before its `tx` is taken |
-//! | `fault` | a packet whose read failed; it does not appear on `tx` |
+//! | `fault`, `fail` | a packet whose read failed, a request or a response; it does not appear on `tx` |
 //! | `stale`, `stall_space`, `stall_data` | pulses: a packet was dropped; a cycle in which a read waits for a tag or space; one in which the oldest packet waits for its data |
 //! | `drain_req`, `drain_ack` | all reads issued before the request have returned; hold the request until the answer |
 //!
@@ -23,11 +23,13 @@ use super::reorder::{BeatJob, Reorder};
 use crate::cfg::*;
 use crate::prim::{Reg, Sdpram};
 use crate::roce::Epochs;
-use crate::types::{Beat, EpochSet, ReadBeat, ReadReq, SendRec, TxCmd, TxPkt, TxReady};
+use crate::types::{Beat, EpochSet, ReadBeat, ReadReq, RespFail, SendRec, TxCmd, TxPkt, TxReady};
 use rocenic_contract::status;
+use rocenic_contract::syndrome::{self, nak::NakCode};
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
+const NAK_OPERATION: u64 = syndrome::nak_syndrome(NakCode::RemoteOperational) as u64;
 /// Packets under way, log2.
 const SLOT_W: usize = RTAG_W + 1;
 /// Pointers into the slots, with a wrap bit.
@@ -68,6 +70,11 @@ struct TxReg {
 struct FaultReg {
     valid: Bit,
     rec: SendRec,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct FailReg {
+    valid: Bit,
+    fail: RespFail,
 }
 
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -111,6 +118,8 @@ pub struct PayloadRead {
     pub cmd: Signal<In, TxCmd>,
     pub epoch_valid: Signal<In, Bit>,
     pub epoch: Signal<In, EpochSet>,
+    pub resp_epoch_valid: Signal<In, Bit>,
+    pub resp_epoch: Signal<In, EpochSet>,
     pub req_valid: Signal<Out, Bit>,
     pub req_ready: Signal<In, Bit>,
     pub req: Signal<Out, ReadReq>,
@@ -125,6 +134,9 @@ pub struct PayloadRead {
     pub fault_valid: Signal<Out, Bit>,
     pub fault_ready: Signal<In, Bit>,
     pub fault: Signal<Out, SendRec>,
+    pub fail_valid: Signal<Out, Bit>,
+    pub fail_ready: Signal<In, Bit>,
+    pub fail: Signal<Out, RespFail>,
     pub stale: Signal<Out, Bit>,
     pub stall_space: Signal<Out, Bit>,
     pub stall_data: Signal<Out, Bit>,
@@ -132,6 +144,8 @@ pub struct PayloadRead {
     pub drain_ack: Signal<Out, Bit>,
     at_issue: Epochs,
     at_fault: Epochs,
+    resp_at_issue: Epochs,
+    resp_at_fault: Epochs,
     tags: ReadTags,
     reorder: Reorder,
     slots: Sdpram<Slot, SLOT_W>,
@@ -139,6 +153,7 @@ pub struct PayloadRead {
     ask: Reg<ReqReg>,
     ready: Reg<TxReg>,
     failed: Reg<FaultReg>,
+    resp_failed: Reg<FailReg>,
     /// Slots: next to fill, what the reader may see of it, next to empty.
     tail: Reg<Bits<SLOT_P>>,
     seen: Reg<Bits<SLOT_P>>,
@@ -157,10 +172,36 @@ impl Logic for PayloadRead {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, held, ask, ready, failed, tail, seen, head, tag, tags_out, place, used,
-            pulses, looked
+            self,
+            clock,
+            held,
+            ask,
+            ready,
+            failed,
+            resp_failed,
+            tail,
+            seen,
+            head,
+            tag,
+            tags_out,
+            place,
+            used,
+            pulses,
+            looked
         );
-        clocks!(self, clock, at_issue, at_fault, tags, reorder, slots);
+        clocks!(
+            self,
+            clock,
+            at_issue,
+            at_fault,
+            resp_at_issue,
+            resp_at_fault,
+            tags,
+            reorder,
+            slots
+        );
+        self.resp_at_issue.reset.next = self.reset.val();
+        self.resp_at_fault.reset.next = self.reset.val();
         self.at_issue.reset.next = self.reset.val();
         self.at_fault.reset.next = self.reset.val();
         self.tags.reset.next = self.reset.val();
@@ -169,6 +210,10 @@ impl Logic for PayloadRead {
         self.at_issue.put.next = self.epoch.val();
         self.at_fault.put_valid.next = self.epoch_valid.val();
         self.at_fault.put.next = self.epoch.val();
+        self.resp_at_issue.put_valid.next = self.resp_epoch_valid.val();
+        self.resp_at_issue.put.next = self.resp_epoch.val();
+        self.resp_at_fault.put_valid.next = self.resp_epoch_valid.val();
+        self.resp_at_fault.put.next = self.resp_epoch.val();
 
         // issue: the held command gets its slot, tag, space and read
         let held_q = self.held.q.val();
@@ -177,7 +222,12 @@ impl Logic for PayloadRead {
         let tail = self.tail.q.val();
         let head = self.head.q.val();
         let tags_out = self.tags_out.q.val();
-        let stale = self.at_issue.now.val() != held_q.cmd.pkt.epoch;
+        let now = if held_q.cmd.pkt.response {
+            self.resp_at_issue.now.val()
+        } else {
+            self.at_issue.now.val()
+        };
+        let stale = now != held_q.cmd.pkt.epoch;
         let known = self.at_issue.ready.val();
         let slot_free = tail - head != 1 << SLOT_W;
         let fits = used + bit_cast::<USED_W, 7>(held_q.beats) <= ROB_BEATS;
@@ -193,11 +243,13 @@ impl Logic for PayloadRead {
         if takes {
             self.held.d.next = held(self.cmd.val());
         }
-        self.at_issue.qpn.next = if takes {
+        let held_at = if takes {
             self.cmd.val().pkt.qpn
         } else {
             held_q.cmd.pkt.qpn
         };
+        self.at_issue.qpn.next = held_at;
+        self.resp_at_issue.qpn.next = held_at;
         if ask.valid && self.req_ready.val() {
             self.ask.d.next.valid = false;
         }
@@ -279,12 +331,32 @@ impl Logic for PayloadRead {
 
         // or is swallowed when a read failed: its space goes back behind that of the packets before it
         self.at_fault.qpn.next = slot.pkt.qpn;
-        let swallow = bad && looked && !failed.valid && self.reorder.empty.val();
+        self.resp_at_fault.qpn.next = slot.pkt.qpn;
+        let resp_failed = self.resp_failed.q.val();
+        let told = !failed.valid && !resp_failed.valid;
+        let swallow = bad && looked && told && self.reorder.empty.val();
         self.looked.d.next = bad && !swallow;
         if failed.valid && self.fault_ready.val() {
             self.failed.d.next.valid = false;
         }
-        if swallow && self.at_fault.now.val() == slot.pkt.epoch {
+        if resp_failed.valid && self.fail_ready.val() {
+            self.resp_failed.d.next.valid = false;
+        }
+        let response = slot.pkt.response;
+        if swallow && response && self.resp_at_fault.now.val() == slot.pkt.epoch {
+            self.resp_failed.d.next = FailReg {
+                valid: true,
+                fail: RespFail {
+                    qpn: slot.pkt.qpn,
+                    epoch: slot.pkt.epoch,
+                    idx: slot.pkt.idx.get_bits::<RD_W>(0),
+                    psn: slot.pkt.psn,
+                    syndrome: NAK_OPERATION.into(),
+                    msn: slot.pkt.msn,
+                },
+            };
+        }
+        if swallow && !response && self.at_fault.now.val() == slot.pkt.epoch {
             self.failed.d.next = FaultReg {
                 valid: true,
                 rec: SendRec {
@@ -343,11 +415,14 @@ impl Logic for PayloadRead {
         self.tx.next = ready.tx;
         self.fault_valid.next = failed.valid;
         self.fault.next = failed.rec;
+        self.fail_valid.next = resp_failed.valid;
+        self.fail.next = resp_failed.fail;
         if self.reset.val() {
             self.held.d.next.valid = false;
             self.ask.d.next.valid = false;
             self.ready.d.next.valid = false;
             self.failed.d.next.valid = false;
+            self.resp_failed.d.next.valid = false;
             self.tail.d.next = 0.into();
             self.seen.d.next = 0.into();
             self.head.d.next = 0.into();

@@ -2,12 +2,17 @@
 //!
 //! | port | what |
 //! |---|---|
-//! | `ack` | an ACK or NAK to be sent |
+//! | `ack` | an ACK or NAK to be sent, behind the responses of the READs and atomics it counts (R10) |
+//! | `done` | how many READs and atomics of a QP are answered; taken always |
 //! | `op` | CREATE and RESET drop the QP's slot |
 //! | `tx` | acknowledge packet: RC_ACK with AETH |
 //!
 //! A request of a QP whose slot waits replaces what is there: ACKs are cumulative. But a plain ACK that is not newer than
 //! a waiting NAK is dropped (a duplicate's answer must not erase the NAK), and so is one older than a waiting ACK.
+//!
+//! What has to wait for a response stands in its slot without being queued; `done` queues it, and takes away an ACK that
+//! is older than a response: the response has acknowledged more. Behind the NAK of a failed response (`closes`) the slot
+//! takes nothing until the QP goes away.
 //!
 //! QPNs wait in a FIFO as deep as there are QPs; a QPN stands in it at most once (`queued`), so it cannot fill and
 //! receive never waits for transmit. One event a cycle: a request and a departure share the slot RAM's cycles in turn, so
@@ -15,10 +20,10 @@
 //!
 //! Latency: `ack` to `tx` 6 cycles. After reset the RAM is cleared first, one entry a cycle.
 //! Never: a request lost but by one that supersedes it; two entries of a QP in the FIFO.
-use crate::cfg::QP_W;
+use crate::cfg::{QP_W, RD_W};
 use crate::prim::{Clear, Fifo, Reg, Sdpram};
 use crate::stream::Skid;
-use crate::types::{AckReq, QpOp, QpOpKind, TxPkt, TxReady};
+use crate::types::{AckReq, QpOp, QpOpKind, RespDone, TxPkt, TxReady};
 use rocenic_contract::opcode;
 use rocenic_contract::syndrome::kind;
 use rocenic_contract::wire::aeth;
@@ -31,9 +36,13 @@ struct Slot {
     queued: Bit,
     /// There is something to send.
     waits: Bit,
+    closed: Bit,
     psn: Bits<24>,
     syndrome: Bits<8>,
     msn: Bits<24>,
+    /// It waits until so many READs and atomics are answered, and so many are.
+    order: Bits<RD_W>,
+    done: Bits<RD_W>,
 }
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
@@ -42,6 +51,7 @@ enum Kind {
     Request,
     /// The QPN came out of the FIFO.
     Depart,
+    Done,
     Drop,
 }
 /// What is done to a slot in this cycle; its RAM entry was asked for in the one before.
@@ -69,6 +79,11 @@ fn after(a: Bits<24>, b: Bits<24>) -> bool {
     let d = a - b;
     d.any() && !d.get_bit(23)
 }
+/// `order` READs and atomics are answered.
+#[rtl_fn]
+fn reached(order: Bits<RD_W>, done: Bits<RD_W>) -> bool {
+    !(done - order).get_bit(RD_W - 1)
+}
 /// The slot when `req` has come for it.
 #[rtl_fn]
 fn merge(old: Slot, req: AckReq) -> Slot {
@@ -76,16 +91,31 @@ fn merge(old: Slot, req: AckReq) -> Slot {
         && is_ack(req.syndrome)
         && !after(req.psn, old.psn)
         && !(is_ack(old.syndrome) && req.psn == old.psn);
-    if keeps {
+    if (keeps || old.closed) && !req.closes {
         old
     } else {
         Slot {
-            queued: true,
+            queued: old.queued || reached(req.order, old.done),
             waits: true,
+            closed: req.closes,
             psn: req.psn,
             syndrome: req.syndrome,
             msn: req.msn,
+            order: req.order,
+            done: old.done,
         }
+    }
+}
+/// The slot when `done` READs and atomics are answered.
+#[rtl_fn]
+fn answered(old: Slot, done: Bits<RD_W>) -> Slot {
+    let late = is_ack(old.syndrome) && !reached(done, old.order);
+    let waits = old.waits && !late;
+    Slot {
+        queued: old.queued || (waits && reached(old.order, done)),
+        waits,
+        done,
+        ..old
     }
 }
 
@@ -99,6 +129,8 @@ pub struct AckGen {
     pub ack_valid: Signal<In, Bit>,
     pub ack_ready: Signal<Out, Bit>,
     pub ack: Signal<In, AckReq>,
+    pub done_valid: Signal<In, Bit>,
+    pub done: Signal<In, RespDone>,
     pub tx_valid: Signal<Out, Bit>,
     pub tx_ready: Signal<In, Bit>,
     pub tx: Signal<Out, TxReady>,
@@ -130,21 +162,30 @@ impl Logic for AckGen {
             self.op_valid.val() && (op.kind == QpOpKind::Create || op.kind == QpOpKind::Reset);
         // an acknowledgement that left its slot goes out first
         let drained = e.kind != Kind::Depart && !self.out.o_valid.val();
+        let done_now = open && self.done_valid.val();
         let can_depart = open
+            && !done_now
             && !drops
             && self.queue.o_valid.val()
             && e.kind != Kind::Depart
             && self.out.i_ready.val();
-        let drop_now = open && drops && drained;
+        let drop_now = open && drops && drained && !done_now;
         let queue_turn = self.request_was.q.val();
         let depart_now = can_depart && (queue_turn || !self.ack_valid.val());
-        let takes_request = open && !drop_now && (!queue_turn || !can_depart);
+        let takes_request = open && !drop_now && !done_now && (!queue_turn || !can_depart);
         let request_now = takes_request && self.ack_valid.val();
 
-        self.op_ready.next = open && (!drops || drained);
+        self.op_ready.next = open && (!drops || (drained && !done_now));
         self.ack_ready.next = takes_request;
         self.queue.o_ready.next = depart_now;
-        let req = if drop_now {
+        let finished = self.done.val();
+        let req = if done_now {
+            AckReq {
+                qpn: finished.qpn,
+                order: finished.idx,
+                ..AckReq::default()
+            }
+        } else if drop_now {
             AckReq {
                 qpn: op.qpn,
                 ..AckReq::default()
@@ -158,7 +199,9 @@ impl Logic for AckGen {
             self.ack.val()
         };
         self.doing.d.next = Event {
-            kind: if drop_now {
+            kind: if done_now {
+                Kind::Done
+            } else if drop_now {
                 Kind::Drop
             } else if depart_now {
                 Kind::Depart
@@ -179,11 +222,18 @@ impl Logic for AckGen {
         } else {
             self.slots.rdata.val()
         };
+        let ready = reached(old.order, old.done);
         let slot = match e.kind {
             Kind::Request => merge(old, e.req),
-            Kind::Depart => Slot::default(),
+            Kind::Depart => Slot {
+                queued: false,
+                waits: old.waits && !ready,
+                ..old
+            },
+            Kind::Done => answered(old, e.req.order),
             _ => Slot {
                 waits: false,
+                closed: false,
                 ..old
             },
         };
@@ -199,14 +249,16 @@ impl Logic for AckGen {
             same: writes && req.qpn == e.req.qpn,
             slot,
         };
-        self.queue.i_valid.next = e.kind == Kind::Request && !old.queued;
+        let asks = e.kind == Kind::Request || e.kind == Kind::Done;
+        self.queue.i_valid.next = asks && !old.queued && slot.queued;
         self.queue.i_data.next = e.req.qpn;
-        self.out.i_valid.next = e.kind == Kind::Depart && old.waits;
+        self.out.i_valid.next = e.kind == Kind::Depart && old.waits && ready;
         self.out.i.next = AckReq {
             qpn: e.req.qpn,
             psn: old.psn,
             syndrome: old.syndrome,
             msn: old.msn,
+            ..AckReq::default()
         };
 
         let a = self.out.o.val();

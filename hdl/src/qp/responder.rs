@@ -7,13 +7,16 @@
 //! | `res` | parked packets, tried again; `verdict` tells their fate |
 //! | `put` | to the parking place: the receive WQE is being fetched, or the QP has parked packets already |
 //! | `look` | receive queue of a QP: producer index and the laps of its slots (see `rq_fetch`), a cycle later |
+//! | `answered` | READs and atomics that are answered; no back-pressure |
 //! | `exec` | what to do, in order, no back-pressure: taken only while `room` |
 //! | `again` | the token comes too early: parked packets go first |
 //!
 //! | PSN | answer |
 //! |---|---|
-//! | expected | executed; ACK when asked for or at the message's end; NAK invalid request; RNR NAK when the host's ring is empty |
-//! | older | SEND and WRITE: ACK of the latest PSN, not executed again; READ and atomic: dropped |
+//! | expected | executed; ACK when asked for or at the message's end; NAK invalid request; RNR NAK when the host's ring is empty; more READs than accepted: NAK invalid request |
+//! | older | SEND and WRITE: ACK of the latest PSN, not executed again; READ: answered again; atomic: dropped |
+//!
+//! A READ takes as many PSNs as its response has packets.
 //! | newer | one NAK sequence error, then silence until the expected PSN comes |
 //!
 //! 2 cycles a packet, 2 cycles from `req` to `exec`. After an invalid request it drops all packets
@@ -60,6 +63,8 @@ struct Context {
     total: Bits<32>,
     /// Receive WQE to use next.
     rq_head: Bits<IDX_W>,
+    /// READs and atomics accepted.
+    rd: Bits<RD_W>,
     /// Packets are parked; `tail` is the last one.
     parked: Bit,
     tail: Bits<CELL_W>,
@@ -100,12 +105,15 @@ pub struct Responder {
     pub look: Signal<Out, Bits<QP_W>>,
     pub look_pi: Signal<In, Bits<IDX_W>>,
     pub look_laps: Signal<In, Bits<RQE_SLOTS>>,
+    pub answered_valid: Signal<In, Bit>,
+    pub answered: Signal<In, RespDone>,
     pub room: Signal<In, Bit>,
     pub exec_valid: Signal<Out, Bit>,
     pub exec: Signal<Out, RxExec>,
     pub again: Signal<Out, Bit>,
     pub counts: Signal<Out, RxCounts>,
     contexts: Sdpram<Context, QP_W>,
+    answers: Sdpram<Bits<RD_W>, QP_W>,
     busy: Reg<Bit>,
     held: Reg<RxReq>,
     out_valid: Reg<Bit>,
@@ -117,7 +125,7 @@ impl Logic for Responder {
     #[rtl]
     fn update(&mut self) {
         regs!(self, clock, busy, held, out_valid, out, counted, clear);
-        clocks!(self, clock, contexts);
+        clocks!(self, clock, contexts, answers);
         let cleared = self.clear.q.val().get_bit(QP_W);
         if !cleared {
             self.clear.d.next = self.clear.q.val() + 1;
@@ -140,6 +148,10 @@ impl Logic for Responder {
         }
         self.contexts.raddr.next = next.qpn;
         self.look.next = next.qpn;
+        self.answers.raddr.next = next.qpn;
+        self.answers.we.next = self.answered_valid.val();
+        self.answers.waddr.next = self.answered.val().qpn;
+        self.answers.wdata.next = self.answered.val().idx;
 
         // second cycle: decide
         let busy = self.busy.q.val();
@@ -172,12 +184,16 @@ impl Logic for Responder {
         let have_rqe = self.look_laps.val().get_bit(slot.index()) == c.rq_head.get_bit(RQE_SLOT_W);
         let empty = self.look_pi.val() == c.rq_head;
         let starved = expected && valid && r.needs_rqe && !have_rqe;
-        let good = expected && valid && (have_rqe || !r.needs_rqe);
+        let pending = c.rd - self.answers.rdata.val();
+        let full = r.read && pending >= bit_cast::<RD_W, { RD_SLOT_W + 1 }>(r.max_rd);
+        let excess = expected && valid && full;
+        let good = expected && valid && (have_rqe || !r.needs_rqe) && !full;
         let rnr = starved && empty;
         let miss = starved && !empty;
         let park = (request && !c.halted && wait) || miss;
         let gap = newer && !c.asked;
         let repeat = older && (r.send || r.write);
+        let again = older && r.read;
 
         // context
         let blocks = blocks_of(r.len);
@@ -191,7 +207,10 @@ impl Logic for Responder {
         let msn = if r.last { c.msn + 1 } else { c.msn };
         let mut n = c;
         if good {
-            n.epsn = c.epsn + 1;
+            n.epsn = c.epsn + r.packets;
+            if r.read {
+                n.rd = c.rd + 1;
+            }
             n.msn = msn;
             n.asked = false;
             n.established = true;
@@ -206,7 +225,7 @@ impl Logic for Responder {
                 n.rq_head = c.rq_head + 1;
             }
         }
-        if invalid {
+        if invalid || excess {
             n.halted = true;
         }
         if rnr || gap {
@@ -269,10 +288,16 @@ impl Logic for Responder {
             imm: r.imm,
             solicited: r.solicited,
             cqn: r.cqn,
+            rd: c.rd,
+            again,
+            packets: r.packets,
+            va,
+            rkey,
             ..RxAct::default()
         };
         if good {
-            act.ack = r.ack_req || r.last;
+            act.ack = !r.read && (r.ack_req || r.last);
+            act.read = r.read;
             act.msn = msn;
             act.last = r.last;
             act.uses_rqe = r.send || r.needs_rqe;
@@ -294,10 +319,12 @@ impl Logic for Responder {
             act.ack = true;
             act.syndrome = bit_cast::<8, 5>(r.min_rnr_timer) | RNR;
         }
-        if invalid {
+        if invalid || excess {
             act.ack = true;
             act.syndrome = NAK_INVALID.into();
-            act.check = if !in_sequence {
+            act.check = if excess {
+                rules::RD_ATOMIC_EXCESS.into()
+            } else if !in_sequence {
                 rules::OPCODE_SEQUENCE.into()
             } else if !r.allowed {
                 rules::UNSUPPORTED.into()
@@ -318,8 +345,9 @@ impl Logic for Responder {
             payload_at: r.payload_at,
             len: r.len,
             run: good,
-            probe: rnr && r.write,
+            keyed: r.moves && (good || (rnr && r.write) || excess),
             halted: request && c.halted,
+            read: r.read,
             send: r.send,
             rqe_done: good && r.completes_rqe,
             va,

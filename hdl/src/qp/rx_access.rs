@@ -12,11 +12,11 @@
 //!
 //! | check | answer |
 //! |---|---|
-//! | WRITE: key, PD, right, bounds | NAK remote access error, event |
+//! | WRITE, READ: key, PD, right, bounds | NAK remote access error, event |
 //! | SEND longer than its receive WQE | NAK invalid request, CQE length error |
 //! | key of the receive WQE, its shape (more than one piece), its fetch | NAK remote operational error, CQE |
 //!
-//! The key comes before an empty receive ring: a WRITE with immediate that would get an RNR NAK is checked too.
+//! The key comes before an empty receive ring and before too many READs: such a request is checked too.
 //! Packets of 0 bytes are not checked. After a failed check nothing of the QP is moved or answered.
 //! A packet every 2 cycles (as the loop gives them), 8 cycles from `exec` to `wr`.
 use super::{BLOCK, BLOCKS_W, RqeFree, RqeSlot, RxAct, RxCounts, RxExec, RxKind, blocks_of};
@@ -161,6 +161,8 @@ impl Logic for RxAccess {
             pd: x.exec.pd,
             need: if x.exec.send {
                 access::LOCAL_WRITE.into()
+            } else if x.exec.read {
+                access::REMOTE_READ.into()
             } else {
                 access::REMOTE_WRITE.into()
             },
@@ -174,8 +176,7 @@ impl Logic for RxAccess {
         }
         self.at_mr[0].d.next = asks;
         let asked = self.at_mr[0].q.val();
-        let checked = asked.exec.run || asked.exec.probe;
-        self.mr_req_valid.next = asked.valid && checked && asked.exec.len.any();
+        self.mr_req_valid.next = asked.valid && asked.exec.keyed;
         self.mr_req.next = self.mr.q.val();
         for i in 1..4 {
             self.at_mr[i].d.next = self.at_mr[i - 1].q.val();
@@ -188,11 +189,12 @@ impl Logic for RxAccess {
         let token = y.act.kind == RxKind::Op || y.act.kind == RxKind::Drain;
         let alive = !self.dead.rdata.val();
         let moves = y.run && y.len.any();
-        let denied = (y.run || y.probe) && y.len.any() && !self.mr_rsp.val().ok;
+        let denied = y.keyed && !self.mr_rsp.val().ok;
         let fail = alive && (denied || b.too_long || b.malformed || b.bus_err);
         let mut act = y.act;
         if fail {
             act.ack = true;
+            act.read = false;
             act.msn = if y.act.last { y.act.msn - 1 } else { y.act.msn };
             act.syndrome = if b.malformed || b.bus_err || (denied && y.send && !b.too_long) {
                 NAK_OPERATION.into()

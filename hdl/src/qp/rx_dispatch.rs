@@ -34,6 +34,8 @@ struct RxQp {
     pkey: Bits<16>,
     dip: Bits<32>,
     remote_write: Bit,
+    remote_read: Bit,
+    max_rd: Bits<{ RD_SLOT_W + 1 }>,
     cqn: Bits<CQ_W>,
     min_rnr_timer: Bits<5>,
 }
@@ -48,6 +50,7 @@ struct Decoded {
     ack: Bit,
     send: Bit,
     write: Bit,
+    read: Bit,
     first: Bit,
     last: Bit,
     imm: Bit,
@@ -69,6 +72,7 @@ fn decode(code: Bits<8>) -> Decoded {
                 ack: row.class == Class::Ack,
                 send: row.class == Class::Send,
                 write: row.class == Class::Write,
+                read: row.class == Class::ReadRequest,
                 first: row.starts(),
                 last: row.ends(),
                 imm: row.immediate,
@@ -92,14 +96,31 @@ fn pmtu_bytes(code: Bits<3>) -> Bits<PLEN_W> {
     n
 }
 
+/// Packets of a READ's response: at least one.
+#[rtl_fn]
+fn packets_of(len: Bits<32>, code: Bits<3>) -> Bits<24> {
+    let mut whole = bits::<24>(0);
+    let mut rest = false;
+    for p in Pmtu::ALL.iter() {
+        if code == u64::from(p.number()) {
+            whole = (len >> p.log2() as u64).get_bits::<24>(0);
+            rest = (len & (p.bytes() as u64 - 1)).any();
+        }
+    }
+    if rest || !len.any() { whole + 1 } else { whole }
+}
+
 /// The rules on the length of one packet; those on the sum are the responder's.
 #[rtl_fn]
 fn length_ok(d: Decoded, len: Bits<PLEN_W>, dma_len: Bits<32>, pmtu: Bits<PLEN_W>) -> bool {
     let fits = len <= pmtu;
     let full = len == pmtu;
     let sum = bit_cast::<32, PLEN_W>(len) == dma_len;
-    let more = dma_len > bit_cast::<32, PLEN_W>(pmtu) && dma_len <= MAX_MSG_BYTES;
-    if d.first {
+    let possible = dma_len <= MAX_MSG_BYTES;
+    let more = dma_len > bit_cast::<32, PLEN_W>(pmtu) && possible;
+    if d.read {
+        !len.any() && possible
+    } else if d.first {
         if d.last {
             fits && (d.send || sum)
         } else {
@@ -200,6 +221,8 @@ impl Logic for RxDispatch {
             pkey: op.cfg.pkey,
             dip: op.cfg.dip,
             remote_write: (op.cfg.access & access::REMOTE_WRITE).any(),
+            remote_read: (op.cfg.access & access::REMOTE_READ).any(),
+            max_rd: op.cfg.max_dest_rd_atomic,
             cqn: op.cfg.recv_cqn,
             min_rnr_timer: op.cfg.min_rnr_timer,
         };
@@ -311,12 +334,22 @@ impl Logic for RxDispatch {
             ack_req: h.ack_req,
             send: d.send,
             write: d.write,
+            read: d.read,
             first: d.first,
             last: d.last,
             has_imm: d.imm,
             needs_rqe: d.needs_rqe,
             completes_rqe: d.completes_rqe,
-            allowed: (d.send && !d.invalidate) || (d.write && qp.remote_write),
+            allowed: (d.send && !d.invalidate)
+                || (d.write && qp.remote_write)
+                || (d.read && qp.remote_read),
+            packets: if d.read {
+                packets_of(h.dma_len, qp.pmtu)
+            } else {
+                1.into()
+            },
+            moves: h.payload_len.any() || (d.read && h.dma_len.any()),
+            max_rd: qp.max_rd,
             len_ok: length_ok(d, h.payload_len, h.dma_len, pmtu_bytes(qp.pmtu)),
             pd: qp.pd,
             cqn: qp.cqn,

@@ -12,6 +12,7 @@
 //! | `mr_req` / `mr_rsp` | region table, answer 3 cycles later |
 //! | `wr` / `done` | payload writes; `done` in order, never refused |
 //! | `ack_out`, `cqe`, `fault` | answers |
+//! | `rd_out` | READs that are due; `answered`: those that were answered |
 //! | `counts` | pulses |
 //!
 //! The command processor must not stop taking `fault` for good; while it waits for `op_ready` it may.
@@ -21,7 +22,7 @@ use super::rx_access::RxAccess;
 use super::rx_dispatch::RxDispatch;
 use super::rx_park::RxPark;
 use super::rx_retire::RxRetire;
-use super::{Responder, RxCounts};
+use super::{RdReq, Responder, RxCounts};
 use crate::prim::Reg;
 use crate::types::*;
 use rtl::{clocks, regs, rtl};
@@ -66,6 +67,11 @@ pub struct RxPath {
     pub cqe_valid: Signal<Out, Bit>,
     pub cqe_ready: Signal<In, Bit>,
     pub cqe: Signal<Out, CqeReq>,
+    pub rd_out_valid: Signal<Out, Bit>,
+    pub rd_out_ready: Signal<In, Bit>,
+    pub rd_out: Signal<Out, RdReq>,
+    pub answered_valid: Signal<In, Bit>,
+    pub answered: Signal<In, RespDone>,
     pub fault_valid: Signal<Out, Bit>,
     pub fault_ready: Signal<In, Bit>,
     pub fault: Signal<Out, QpFault>,
@@ -184,6 +190,11 @@ impl Logic for RxPath {
         self.ack_out_valid.next = self.retire.ack_out_valid.val();
         self.retire.ack_out_ready.next = self.ack_out_ready.val();
         self.ack_out.next = self.retire.ack_out.val();
+        self.rd_out_valid.next = self.retire.rd_valid.val();
+        self.retire.rd_ready.next = self.rd_out_ready.val();
+        self.rd_out.next = self.retire.rd.val();
+        self.responder.answered_valid.next = self.answered_valid.val();
+        self.responder.answered.next = self.answered.val();
         self.fault_valid.next = self.retire.fault_valid.val();
         self.retire.fault_ready.next = self.fault_ready.val();
         self.fault.next = self.retire.fault.val();

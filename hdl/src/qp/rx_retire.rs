@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `act` | actions and tokens, in order |
 //! | `done` | one for each action that is no token, in order; there is always place |
-//! | `ack_out`, `cqe`, `fault` | what becomes of it |
+//! | `ack_out`, `cqe`, `fault`, `rd` | what becomes of it |
 //! | `fin` | a token came out; waits for `fin_go` |
 //!
 //! | | |
@@ -16,7 +16,7 @@
 //! `fault` also carries COMM_ESTABLISHED, which is no error. Its queue takes all that the pipeline
 //! can hold, so that a command processor that waits for a token need not take faults. 2 cycles an
 //! action.
-use super::{RxAct, RxCounts, RxFin, RxKind};
+use super::{RdEntry, RdReq, RxAct, RxCounts, RxFin, RxKind};
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
 use crate::qp::rx_access::ACT_W;
@@ -48,6 +48,7 @@ struct State {
     look: Bit,
     ack: Bit,
     cqe: Bit,
+    rd: Bit,
     fin: Bit,
 }
 
@@ -67,6 +68,9 @@ pub struct RxRetire {
     pub cqe_valid: Signal<Out, Bit>,
     pub cqe_ready: Signal<In, Bit>,
     pub cqe: Signal<Out, CqeReq>,
+    pub rd_valid: Signal<Out, Bit>,
+    pub rd_ready: Signal<In, Bit>,
+    pub rd: Signal<Out, RdReq>,
     pub fault_valid: Signal<Out, Bit>,
     pub fault_ready: Signal<In, Bit>,
     pub fault: Signal<Out, QpFault>,
@@ -81,13 +85,14 @@ pub struct RxRetire {
     state: Reg<State>,
     ack_q: Reg<AckReq>,
     cqe_q: Reg<CqeReq>,
+    rd_q: Reg<RdReq>,
     fin_q: Reg<RxFin>,
     counted: Reg<RxCounts>,
 }
 impl Logic for RxRetire {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, state, ack_q, cqe_q, fin_q, counted);
+        regs!(self, clock, state, ack_q, cqe_q, rd_q, fin_q, counted);
         clocks!(self, clock, qps, dones, faults);
         self.dones.reset.next = self.reset.val();
         self.faults.reset.next = self.reset.val();
@@ -106,6 +111,9 @@ impl Logic for RxRetire {
         if self.cqe_ready.val() {
             s.cqe = false;
         }
+        if self.rd_ready.val() {
+            s.rd = false;
+        }
         if self.fin_go.val() {
             s.fin = false;
         }
@@ -114,6 +122,7 @@ impl Logic for RxRetire {
             && written
             && !s.ack
             && !s.cqe
+            && !s.rd
             && self.faults.i_ready.val();
         self.qps.raddr.next = a.qpn;
 
@@ -160,11 +169,27 @@ impl Logic for RxRetire {
         if go {
             s.ack = ack;
             s.cqe = cqe;
+            s.rd = packet && (a.read || a.again) && !failed;
+            self.rd_q.d.next = RdReq {
+                qpn: a.qpn,
+                again: a.again,
+                entry: RdEntry {
+                    idx: a.rd,
+                    psn: a.psn,
+                    packets: a.packets,
+                    va: a.va,
+                    rkey: a.rkey,
+                    len: a.byte_len,
+                    msn: a.msn,
+                },
+            };
             self.ack_q.d.next = AckReq {
                 qpn: a.qpn,
                 psn: a.psn,
                 syndrome,
                 msn: if failed && a.last { a.msn - 1 } else { a.msn },
+                order: a.rd,
+                closes: false,
             };
             let solicited = a.solicited || fatal;
             self.cqe_q.d.next = CqeReq {
@@ -214,6 +239,8 @@ impl Logic for RxRetire {
         self.ack_out.next = self.ack_q.q.val();
         self.cqe_valid.next = now.cqe;
         self.cqe.next = self.cqe_q.q.val();
+        self.rd_valid.next = now.rd;
+        self.rd.next = self.rd_q.q.val();
         self.fin_valid.next = now.fin;
         self.fin.next = self.fin_q.q.val();
         self.fault_valid.next = self.faults.o_valid.val();

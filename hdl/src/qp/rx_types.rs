@@ -1,6 +1,6 @@
 //! What travels between the blocks of the receive path.
 use crate::cfg::*;
-use crate::types::{QpOpKind, WriteCmd};
+use crate::types::{MrReq, QpOpKind, WriteCmd};
 use rocenic_contract::caps::pmtu::Pmtu;
 use rtl::rtl_fn;
 use rust_hdl_core::prelude::*;
@@ -50,9 +50,10 @@ pub struct RxReq {
     pub imm: Bits<32>,
     pub solicited: Bit,
     pub ack_req: Bit,
-    /// SEND or WRITE, by the opcode table; neither: READ or atomic.
+    /// By the opcode table; none: an atomic.
     pub send: Bit,
     pub write: Bit,
+    pub read: Bit,
     /// First or last packet of its message; ONLY is both.
     pub first: Bit,
     pub last: Bit,
@@ -63,8 +64,14 @@ pub struct RxReq {
     pub allowed: Bit,
     /// WRITE, first packet: bytes missing behind it.
     pub missing: Bits<32>,
+    /// PSNs it takes: packets of a READ's response, else 1.
+    pub packets: Bits<24>,
+    /// Bytes are moved, so that a key is needed.
+    pub moves: Bit,
     /// The length rules that need no message cursor hold.
     pub len_ok: Bit,
+    /// READs and atomics the QP accepts.
+    pub max_rd: Bits<{ RD_SLOT_W + 1 }>,
     pub pd: Bits<16>,
     pub cqn: Bits<CQ_W>,
     pub min_rnr_timer: Bits<5>,
@@ -104,6 +111,15 @@ pub struct RxAct {
     pub check: Bits<8>,
     /// The QP is dead from here on.
     pub fatal: Bit,
+    /// READs and atomics accepted before it.
+    pub rd: Bits<RD_W>,
+    /// To be answered by a response of `packets` packets with the `byte_len` bytes at `va`; with `again`: this PSN was
+    /// answered before.
+    pub read: Bit,
+    pub again: Bit,
+    pub packets: Bits<24>,
+    pub va: Bits<64>,
+    pub rkey: Bits<32>,
 }
 
 /// A packet behind the responder's loop: what is to be moved, and the answer if the keys allow it.
@@ -115,8 +131,9 @@ pub struct RxExec {
     pub len: Bits<PLEN_W>,
     /// In order and accepted: move the payload.
     pub run: Bit,
-    /// Its RNR NAK goes only if the key allows it: check the key, move nothing.
-    pub probe: Bit,
+    /// Whatever the answer is: it goes only if the key allows the request.
+    pub keyed: Bit,
+    pub read: Bit,
     /// Dropped because the QP is dead.
     pub halted: Bit,
     pub send: Bit,
@@ -129,6 +146,92 @@ pub struct RxExec {
     /// Message before this packet, in units of the smallest PMTU.
     pub blocks: Bits<BLOCKS_W>,
     pub pd: Bits<16>,
+}
+
+/// A READ that was accepted, or (`again`) whose PSN `psn` is asked for once more.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RdReq {
+    pub qpn: Bits<QP_W>,
+    pub again: Bit,
+    pub entry: RdEntry,
+}
+
+/// What a response needs to know of its request, kept until 16 later ones have come.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RdEntry {
+    pub idx: Bits<RD_W>,
+    pub psn: Bits<24>,
+    pub packets: Bits<24>,
+    pub va: Bits<64>,
+    pub rkey: Bits<32>,
+    pub len: Bits<32>,
+    pub msn: Bits<24>,
+}
+
+/// Where a QP's responses go on.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RdCursor {
+    pub idx: Bits<RD_W>,
+    /// Its next packet.
+    pub pkt: Bits<24>,
+    /// A packet before it was sent in this run: the next one is no first one.
+    pub begun: Bit,
+}
+
+/// The cursors of a QP: `fresh` has never been answered whole, `again` to `stop` are answered once more before it.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RdCursors {
+    pub fresh: RdCursor,
+    pub again: RdCursor,
+    pub stop: Bits<RD_W>,
+}
+
+/// PSNs asked for again, from the lowest to the highest.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RdAsked {
+    pub any: Bit,
+    pub from: Bits<24>,
+    pub to: Bits<24>,
+}
+
+/// A QP's turn to send responses.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RdTurn {
+    pub qpn: Bits<QP_W>,
+    pub epoch: Bits<EPOCH_W>,
+    pub pmtu: Bits<3>,
+    pub pd: Bits<16>,
+    /// Number of the next READ to be accepted; those known: 16 with `full`, all with a smaller number without.
+    pub tail: Bits<RD_W>,
+    pub full: Bit,
+    pub at: RdCursors,
+    pub asked: RdAsked,
+}
+
+/// A turn's end.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RdTurnEnd {
+    pub qpn: Bits<QP_W>,
+    pub at: RdCursors,
+}
+
+/// A packet of a response whose key is to be looked up.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RespLook {
+    pub mr: MrReq,
+    pub pkt: RespPkt,
+}
+
+/// A packet of a response.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RespPkt {
+    pub qpn: Bits<QP_W>,
+    pub epoch: Bits<EPOCH_W>,
+    pub idx: Bits<RD_W>,
+    pub opcode: Bits<8>,
+    pub psn: Bits<24>,
+    pub len: Bits<PLEN_W>,
+    pub msn: Bits<24>,
 }
 
 /// A prefetched receive WQE.

@@ -5,13 +5,14 @@
 //! | `op`, `port` | paths of the QPs; own addresses, and whether frames may begin |
 //! | `data`, `d` | descriptors with their payload beats |
 //! | `ack` | acknowledgements |
-//! | `epoch`, `dropped` | new epochs; pulse for each stale packet |
+//! | `sent` | the last packet of a response is on its way |
+//! | `epoch`, `resp_epoch`, `dropped` | new epochs of requester and responder; pulse for each stale packet |
 //! | `m_axis` | frames with ICRC, without FCS; `m_axis_tvalid` does not fall inside a frame while `d` has the frame's beats |
 //!
 //! Latency: 10 cycles from `data` to the first beat, 9 from `ack`. Throughput: a beat a cycle.
 use super::{FrameBuild, IcrcInsert, TxArb};
 use crate::stream::ToAxis;
-use crate::types::{Beat, EpochSet, PortCfg, QpOp, TxReady};
+use crate::types::{Beat, EpochSet, PortCfg, QpOp, RespSent, TxReady};
 use rtl::{clocks, rtl};
 use rust_hdl_core::prelude::*;
 
@@ -34,6 +35,10 @@ pub struct Transmit {
     pub ack: Signal<In, TxReady>,
     pub epoch_valid: Signal<In, Bit>,
     pub epoch: Signal<In, EpochSet>,
+    pub resp_epoch_valid: Signal<In, Bit>,
+    pub resp_epoch: Signal<In, EpochSet>,
+    pub sent_valid: Signal<Out, Bit>,
+    pub sent: Signal<Out, RespSent>,
     pub dropped: Signal<Out, Bit>,
     pub m_axis_tvalid: Signal<Out, Bit>,
     pub m_axis_tready: Signal<In, Bit>,
@@ -65,6 +70,10 @@ impl Logic for Transmit {
         self.ack_ready.next = self.arb.ack_ready.val();
         self.arb.epoch_valid.next = self.epoch_valid.val();
         self.arb.epoch.next = self.epoch.val();
+        self.arb.resp_epoch_valid.next = self.resp_epoch_valid.val();
+        self.arb.resp_epoch.next = self.resp_epoch.val();
+        self.sent_valid.next = self.arb.sent_valid.val();
+        self.sent.next = self.arb.sent.val();
         self.dropped.next = self.arb.dropped.val();
         self.arb.hold.next = !self.port.val().enable;
 

@@ -4,25 +4,40 @@
 //! |---|---|
 //! | `data`, `d` | descriptors of the payload reader, and the payload beats of those that have payload |
 //! | `ack` | descriptors without payload |
-//! | `epoch` | a QP's new epoch |
+//! | `epoch`, `resp_epoch` | a QP's new epoch as requester, as responder |
 //! | `tx`, `p` | the chosen descriptors, and the beats of those that have payload, in the same order |
 //! | `hold` | nothing new is chosen (the device is disabled); what stands on `tx` leaves |
+//! | `sent` | the last packet of a response has been chosen; no back-pressure |
 //! | `dropped` | pulse for each data packet of an old epoch (R8); its beats are swallowed |
 //!
 //! Latency: 2 cycles for data, 1 for acknowledgements, 0 for beats. Throughput: a packet and a beat a cycle; descriptors
 //! run ahead of their beats by two packets with payload, so that headers are ready in time.
 //! Never: an acknowledgement checked against the epoch; a descriptor taken back once it stands on `tx`.
 use super::epochs::Epochs;
+use crate::cfg::RD_W;
 use crate::prim::Reg;
 use crate::stream::Skid;
-use crate::types::{Beat, EpochSet, TxReady};
-use rtl::{clocks, regs, rtl};
+use crate::types::{Beat, EpochSet, RespSent, TxReady};
+use rocenic_contract::opcode::{self, Class};
+use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Held {
     valid: Bit,
     tx: TxReady,
+}
+
+/// The packet ends the answer to a READ or atomic.
+#[rtl_fn]
+fn ends_response(code: Bits<8>) -> bool {
+    let mut y = false;
+    for row in opcode::LIST.iter() {
+        if (row.class == Class::ReadResponse || row.class == Class::AtomicAck) && row.ends() {
+            y = y || code == u64::from(row.code);
+        }
+    }
+    y
 }
 
 #[derive(LogicBlock, Default)]
@@ -40,6 +55,10 @@ pub struct TxArb {
     pub ack: Signal<In, TxReady>,
     pub epoch_valid: Signal<In, Bit>,
     pub epoch: Signal<In, EpochSet>,
+    pub resp_epoch_valid: Signal<In, Bit>,
+    pub resp_epoch: Signal<In, EpochSet>,
+    pub sent_valid: Signal<Out, Bit>,
+    pub sent: Signal<Out, RespSent>,
     pub tx_valid: Signal<Out, Bit>,
     pub tx_ready: Signal<In, Bit>,
     pub tx: Signal<Out, TxReady>,
@@ -49,9 +68,12 @@ pub struct TxArb {
     pub hold: Signal<In, Bit>,
     pub dropped: Signal<Out, Bit>,
     epochs: Epochs,
+    resp_epochs: Epochs,
     /// A data descriptor whose epoch is being looked up.
     held: Reg<Held>,
     out: Reg<Held>,
+    sent_live: Reg<Bit>,
+    sent_q: Reg<RespSent>,
     /// The last packet was an acknowledgement.
     ack_was: Reg<Bit>,
     /// What becomes of the beats of the next packets with payload: high, they are swallowed.
@@ -60,17 +82,26 @@ pub struct TxArb {
 impl Logic for TxArb {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, held, out, ack_was);
-        clocks!(self, clock, epochs, verdicts);
+        regs!(self, clock, held, out, sent_live, sent_q, ack_was);
+        clocks!(self, clock, epochs, resp_epochs, verdicts);
         self.epochs.reset.next = self.reset.val();
+        self.resp_epochs.reset.next = self.reset.val();
         self.verdicts.reset.next = self.reset.val();
         self.epochs.put_valid.next = self.epoch_valid.val();
         self.epochs.put.next = self.epoch.val();
+        self.resp_epochs.put_valid.next = self.resp_epoch_valid.val();
+        self.resp_epochs.put.next = self.resp_epoch.val();
 
         let held = self.held.q.val();
         let out = self.out.q.val();
         let payload = held.tx.pkt.payload_len.any();
-        let stale = self.epochs.now.val() != held.tx.pkt.epoch;
+        let response = held.tx.pkt.response;
+        let now = if response {
+            self.resp_epochs.now.val()
+        } else {
+            self.epochs.now.val()
+        };
+        let stale = now != held.tx.pkt.epoch;
         let decidable = held.valid && (!payload || self.verdicts.i_ready.val());
         let space = !out.valid || self.tx_ready.val();
         let data_wants = decidable && !stale;
@@ -84,11 +115,21 @@ impl Logic for TxArb {
         let takes = self.epochs.ready.val() && (!held.valid || leaves);
 
         self.data_ready.next = takes;
-        self.epochs.qpn.next = if takes {
+        let at = if takes {
             self.data.val().pkt.qpn
         } else {
             held.tx.pkt.qpn
         };
+        self.epochs.qpn.next = at;
+        self.resp_epochs.qpn.next = at;
+        self.sent_live.d.next = data_goes && response && ends_response(held.tx.pkt.opcode);
+        self.sent_q.d.next = RespSent {
+            qpn: held.tx.pkt.qpn,
+            epoch: held.tx.pkt.epoch,
+            idx: held.tx.pkt.idx.get_bits::<RD_W>(0),
+        };
+        self.sent_valid.next = self.sent_live.q.val();
+        self.sent.next = self.sent_q.q.val();
         if takes {
             self.held.d.next = Held {
                 valid: self.data_valid.val(),
@@ -124,6 +165,7 @@ impl Logic for TxArb {
         if self.reset.val() {
             self.held.d.next.valid = false;
             self.out.d.next.valid = false;
+            self.sent_live.d.next = false;
             self.ack_was.d.next = false;
         }
     }

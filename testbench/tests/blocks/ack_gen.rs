@@ -15,6 +15,7 @@ struct Bench {
     dut: Dut,
     op: ChannelSource<QpOp>,
     ack: ChannelSource<AckReq>,
+    done: ChannelSource<RespDone>,
     tx: ChannelSink<TxReady>,
 }
 fn bench() -> Bench {
@@ -22,6 +23,7 @@ fn bench() -> Bench {
     let mut b = Bench {
         op: dut.source("op"),
         ack: dut.source("ack"),
+        done: dut.source("done"),
         tx: dut.sink("tx"),
         dut,
     };
@@ -52,12 +54,30 @@ fn nak(qpn: u64, psn: u64) -> Ack {
 }
 impl Bench {
     fn send(&self, a: Ack) {
+        self.send_behind(a, 0, false);
+    }
+    /// Behind `order` READs; the last one with `closes`.
+    fn send_behind(&self, a: Ack, order: u64, closes: bool) {
         self.ack.send(&AckReq {
+            order: bits(order),
+            closes,
             qpn: bits(a.qpn),
             psn: bits(a.psn),
             syndrome: bits(a.syndrome.into()),
             msn: bits(a.msn),
         });
+    }
+    /// So many READs of the QP are answered.
+    fn answered(&mut self, qpn: u64, idx: u64) {
+        self.done.send(&RespDone {
+            qpn: bits(qpn),
+            idx: bits(idx),
+        });
+        self.dut.steps(20);
+    }
+    fn left(&mut self) -> Vec<Ack> {
+        self.dut.steps(20);
+        std::iter::from_fn(|| self.tx.try_recv().map(|t| read(&t))).collect()
     }
     /// Sends while nothing leaves, and waits until all are in.
     fn send_all(&mut self, all: &[Ack]) {
@@ -133,6 +153,66 @@ fn a_nak_survives_acknowledgements_that_are_not_newer_and_gives_way_to_newer_one
         b.send_all(&case);
         assert_eq!(b.unblock(), [want], "{case:?}");
     }
+}
+
+#[test]
+fn an_answer_waits_for_the_responses_of_the_reads_before_it() {
+    let mut b = bench();
+    for q in [3, 4] {
+        b.answered(q, 0);
+    }
+    b.send_behind(ack(3, 10), 2, false);
+    b.send_behind(ack(4, 7), 0, false);
+    assert_eq!(b.left(), [ack(4, 7)], "another queue pair does not wait");
+    b.answered(3, 1);
+    b.send_behind(ack(3, 11), 2, false);
+    assert_eq!(b.left(), []);
+    b.answered(3, 2);
+    assert_eq!(b.left(), [ack(3, 11)]);
+    // the numbers wrap
+    b.answered(3, 62);
+    b.send_behind(nak(3, 20), 1, false);
+    b.answered(3, 63);
+    b.answered(3, 0);
+    assert_eq!(b.left(), []);
+    b.answered(3, 1);
+    assert_eq!(b.left(), [nak(3, 20)]);
+}
+
+#[test]
+fn an_acknowledgement_older_than_a_response_is_dropped_a_nak_is_not() {
+    for (a, want) in [(ack(3, 9), vec![]), (nak(3, 9), vec![nak(3, 9)])] {
+        let mut b = bench();
+        for q in [1, 2, 3] {
+            b.answered(q, 0);
+        }
+        b.block();
+        b.send_all(&[a]);
+        b.answered(3, 1);
+        assert_eq!(b.unblock(), want);
+    }
+}
+
+#[test]
+fn behind_the_nak_of_a_failed_response_nothing_leaves_until_the_queue_pair_is_made_anew() {
+    let mut b = bench();
+    b.answered(3, 0);
+    b.send_behind(ack(3, 30), 2, false);
+    b.send_behind(nak(3, 20), 0, true);
+    b.send_behind(ack(3, 31), 2, false);
+    assert_eq!(b.left(), [nak(3, 20)]);
+    b.answered(3, 2);
+    b.send(ack(3, 40));
+    assert_eq!(b.left(), []);
+    b.op.send(&QpOp {
+        kind: QpOpKind::Create,
+        qpn: bits(3),
+        ..QpOp::default()
+    });
+    b.dut.steps(10);
+    b.answered(3, 0);
+    b.send(ack(3, 1));
+    assert_eq!(b.left(), [ack(3, 1)]);
 }
 
 #[test]

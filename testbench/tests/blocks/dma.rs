@@ -20,6 +20,8 @@ pub struct Dma {
     pub cmd: Signal<In, TxCmd>,
     pub epoch_valid: Signal<In, Bit>,
     pub epoch: Signal<In, EpochSet>,
+    pub resp_epoch_valid: Signal<In, Bit>,
+    pub resp_epoch: Signal<In, EpochSet>,
     pub tx_valid: Signal<Out, Bit>,
     pub tx_ready: Signal<In, Bit>,
     pub tx: Signal<Out, TxReady>,
@@ -29,6 +31,9 @@ pub struct Dma {
     pub fault_valid: Signal<Out, Bit>,
     pub fault_ready: Signal<In, Bit>,
     pub fault: Signal<Out, SendRec>,
+    pub fail_valid: Signal<Out, Bit>,
+    pub fail_ready: Signal<In, Bit>,
+    pub fail: Signal<Out, RespFail>,
     pub read_drain_req: Signal<In, Bit>,
     pub read_drain_ack: Signal<Out, Bit>,
     // received payload
@@ -115,6 +120,8 @@ impl Logic for Dma {
         self.pr.cmd.next = self.cmd.val();
         self.pr.epoch_valid.next = self.epoch_valid.val();
         self.pr.epoch.next = self.epoch.val();
+        self.pr.resp_epoch_valid.next = self.resp_epoch_valid.val();
+        self.pr.resp_epoch.next = self.resp_epoch.val();
         self.tx_valid.next = self.pr.tx_valid.val();
         self.pr.tx_ready.next = self.tx_ready.val();
         self.tx.next = self.pr.tx.val();
@@ -124,6 +131,9 @@ impl Logic for Dma {
         self.fault_valid.next = self.pr.fault_valid.val();
         self.pr.fault_ready.next = self.fault_ready.val();
         self.fault.next = self.pr.fault.val();
+        self.fail_valid.next = self.pr.fail_valid.val();
+        self.pr.fail_ready.next = self.fail_ready.val();
+        self.fail.next = self.pr.fail.val();
         self.pr.drain_req.next = self.read_drain_req.val();
         self.read_drain_ack.next = self.pr.drain_ack.val();
         self.ar.p_req_valid.next = self.pr.req_valid.val();

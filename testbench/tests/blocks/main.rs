@@ -16,6 +16,7 @@ mod pktbuf;
 mod ram;
 mod realign;
 mod requester;
+mod responses;
 mod rx_front;
 mod rx_path;
 mod skid;

@@ -24,6 +24,8 @@ struct Bench {
     tx: ChannelSink<TxReady>,
     p: ChannelSink<Beat>,
     fault: ChannelSink<SendRec>,
+    resp_epoch: ChannelSource<EpochSet>,
+    fail: ChannelSink<RespFail>,
     random: Random,
 }
 fn bench(config: MemoryConfig) -> Bench {
@@ -35,6 +37,8 @@ fn bench(config: MemoryConfig) -> Bench {
         tx: dut.sink("tx"),
         p: dut.sink("p"),
         fault: dut.sink("fault"),
+        resp_epoch: dut.source("resp_epoch"),
+        fail: dut.sink("fail"),
         random: dut.random("packets"),
         memory,
         dut,
@@ -370,6 +374,55 @@ fn a_failed_read_sends_no_frame_and_reports_its_wqe_when_the_epoch_is_current() 
         b.dut.steps(600);
         assert!(b.tx.is_empty() && b.p.is_empty() && b.fault.is_empty());
     }
+}
+
+#[test]
+fn a_response_has_an_epoch_of_its_own_and_its_failed_read_is_reported_with_its_psn() {
+    let mut b = bench(MemoryConfig::default());
+    b.set_epoch(7, 3);
+    b.resp_epoch.send(&EpochSet {
+        qpn: bits(7),
+        epoch: bits(5),
+    });
+    b.dut.steps(4);
+    let (good, bad) = (b.place(0, 4096), b.place(0, 4096));
+    b.memory.fail(bad..bad + 4096, Region::SlvErr);
+    let mut want = vec![];
+    for (at, response, epoch) in [
+        (good, true, 5),
+        (good, true, 3),
+        (good, false, 3),
+        (bad, true, 5),
+        (bad, true, 4),
+        (good, true, 5),
+        (good, false, 5),
+    ] {
+        let mut p = b.read_from_memory(at, 500);
+        p.cmd.pkt.qpn = bits(7);
+        p.cmd.pkt.response = response;
+        p.cmd.pkt.epoch = bits(epoch);
+        p.cmd.pkt.msn = bits(77);
+        b.cmd.send(&p.cmd);
+        want.push(p);
+    }
+    // the payload is that of the last packet to the same place
+    b.dut.steps(1500);
+    let psns: Vec<u64> = std::iter::from_fn(|| b.tx.try_recv())
+        .map(|t| t.field("pkt.psn"))
+        .collect();
+    let sent = [0, 2, 5].map(|i: usize| u64::from(want[i].cmd.pkt.psn));
+    assert_eq!(psns, sent);
+    let failed: Vec<_> = std::iter::from_fn(|| b.fail.try_recv()).collect();
+    assert_eq!(failed.len(), 1);
+    failed[0].expect(&RespFail {
+        qpn: bits(7),
+        epoch: bits(5),
+        idx: want[3].cmd.pkt.idx.get_bits::<RD_W>(0),
+        psn: want[3].cmd.pkt.psn,
+        syndrome: bits(0x63),
+        msn: bits(77),
+    });
+    assert!(b.fault.is_empty());
 }
 
 #[test]

@@ -3,6 +3,7 @@ mod budgets;
 mod capture;
 mod determinism;
 mod foreign;
+mod foreign_requester;
 mod isolation;
 mod pair;
 mod traffic;

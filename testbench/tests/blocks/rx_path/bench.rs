@@ -2,7 +2,8 @@
 use super::host::{Host, Region, State, rqe};
 use super::model::{self, Packet, Qp, Rqe};
 use rocenic_contract::cmd::{access, qp_state};
-use rocenic_hdl::qp::RxPath;
+use rocenic_hdl::cfg::RD_W;
+use rocenic_hdl::qp::{RdReq, RxPath};
 use rocenic_hdl::types::*;
 use rocenic_testbench::bfm::{ChannelSink, ChannelSource, Pause};
 use rocenic_testbench::{Dut, Random, Value};
@@ -23,6 +24,7 @@ pub struct Bench {
     bell: ChannelSource<RingBell>,
     pub ack: ChannelSink<AckIn>,
     pub ack_out: ChannelSink<AckReq>,
+    pub rd_out: ChannelSink<RdReq>,
     pub cqe: ChannelSink<CqeReq>,
     pub fault: ChannelSink<QpFault>,
     pub qps: BTreeMap<u32, Qp>,
@@ -39,6 +41,7 @@ pub struct Bench {
 #[derive(Default)]
 pub struct Seen {
     pub acks: HashMap<u32, Vec<Value<AckReq>>>,
+    pub reads: HashMap<u32, Vec<Value<RdReq>>>,
     pub cqes: HashMap<u32, Vec<Value<CqeReq>>>,
     pub faults: HashMap<u32, Vec<Value<QpFault>>>,
 }
@@ -93,6 +96,7 @@ impl Bench {
         let bell = dut.source("bell");
         let ack = dut.sink("ack");
         let ack_out = dut.sink("ack_out");
+        let rd_out = dut.sink("rd_out");
         let cqe = dut.sink("cqe");
         let fault = dut.sink("fault");
         let (host, state) = Host::new(&mut dut);
@@ -109,6 +113,7 @@ impl Bench {
             bell,
             ack,
             ack_out,
+            rd_out,
             cqe,
             fault,
             qps: BTreeMap::new(),
@@ -128,6 +133,7 @@ impl Bench {
         self.cqe.set_pause(Pause::random(seed + 1, percent));
         self.fault.set_pause(Pause::random(seed + 2, percent));
         self.ack.set_pause(Pause::random(seed + 3, percent));
+        self.rd_out.set_pause(Pause::random(seed + 4, percent));
         let mut h = self.host.borrow_mut();
         h.wr_pause = percent;
         h.rd_pause = percent;
@@ -188,11 +194,17 @@ impl Bench {
             recv_cqn: u64::from(qpn ^ 5).into(),
             rq_psn: u64::from(q.epsn).into(),
             min_rnr_timer: u64::from(q.rnr_timer).into(),
-            access: if q.remote_write {
-                access::REMOTE_WRITE.into()
+            max_dest_rd_atomic: u64::from(q.max_reads).into(),
+            access: (if q.remote_write {
+                access::REMOTE_WRITE
             } else {
-                0.into()
-            },
+                0
+            } | if q.remote_read {
+                access::REMOTE_READ
+            } else {
+                0
+            })
+            .into(),
             ..QpCfg::default()
         }
     }
@@ -205,6 +217,7 @@ impl Bench {
             ..cfg
         };
         self.op(QpOpKind::Create, qpn, init);
+        self.answered(qpn, 0);
         self.op(QpOpKind::StartRq, qpn, cfg);
         self.pi.insert(qpn, 0);
     }
@@ -286,7 +299,7 @@ impl Bench {
             let waiting = self.host.borrow().packets.len();
             assert!(left > 0, "packets are never freed; {waiting} not sent yet");
         }
-        let outputs = |b: &Bench| b.ack_out.len() + b.cqe.len() + b.fault.len();
+        let outputs = |b: &Bench| b.ack_out.len() + b.rd_out.len() + b.cqe.len() + b.fault.len();
         let mut before = usize::MAX;
         while outputs(self) != before {
             before = outputs(self);
@@ -297,6 +310,13 @@ impl Bench {
         while let Some(v) = self.ack_out.try_recv() {
             self.seen
                 .acks
+                .entry(v.field("qpn") as u32)
+                .or_default()
+                .push(v);
+        }
+        while let Some(v) = self.rd_out.try_recv() {
+            self.seen
+                .reads
                 .entry(v.field("qpn") as u32)
                 .or_default()
                 .push(v);
@@ -342,10 +362,11 @@ impl Bench {
                     g.field("psn") as u32,
                     g.field("syndrome") as u8,
                     g.field("msn") as u32,
+                    g.field("order") as u32,
                 );
                 assert_eq!(
                     got,
-                    (w.psn, w.syndrome, w.msn),
+                    (w.psn, w.syndrome, w.msn, w.order % (1 << RD_W)),
                     "QP {qpn}, answer {i}: {g:?} against {w:x?}"
                 );
                 assert!(
@@ -359,6 +380,43 @@ impl Bench {
                 qp.acks.len(),
                 "QP {qpn}: number of answers; expected {:x?}",
                 qp.acks
+            );
+            let none = vec![];
+            let reads = self.seen.reads.get(qpn).unwrap_or(&none);
+            for (i, (g, w)) in reads.iter().zip(&qp.reads).enumerate() {
+                let e = |n: &str| g.field(&format!("entry.{n}"));
+                assert_eq!(
+                    (g.field("again") == 1, e("psn") as u32),
+                    (w.again, w.psn),
+                    "QP {qpn}, READ {i}: {g:?} against {w:x?}"
+                );
+                let got = (
+                    e("idx") as u32,
+                    e("packets") as u32,
+                    e("va"),
+                    e("rkey") as u32,
+                    e("len") as u32,
+                    e("msn") as u32,
+                );
+                let number = w.number % (1 << RD_W);
+                if !w.again {
+                    assert_eq!(
+                        got,
+                        (number, w.packets, w.va, w.rkey, w.len, w.msn),
+                        "QP {qpn}, READ {i}"
+                    );
+                }
+                assert!(
+                    h.done_at[&w.after] < g.cycle,
+                    "QP {qpn}, READ {i} is given before packet {} is written",
+                    w.after
+                );
+            }
+            assert_eq!(
+                reads.len(),
+                qp.reads.len(),
+                "QP {qpn}: number of READs; expected {:x?}",
+                qp.reads
             );
             let none = vec![];
             let cqes = self.seen.cqes.get(qpn).unwrap_or(&none);
@@ -415,6 +473,18 @@ impl Bench {
         {
             assert!(self.qps.contains_key(qpn), "something left for QP {qpn}");
         }
+    }
+    /// READs before number `n` of the QP are answered.
+    pub fn answered(&mut self, qpn: u32, n: u32) {
+        self.qps.get_mut(&qpn).unwrap().answered = n;
+        let done = RespDone {
+            qpn: bits(qpn.into()),
+            idx: bits(u64::from(n % (1 << RD_W))),
+        };
+        self.dut.put("answered", &done);
+        self.dut.set("answered_valid", 1);
+        self.step(1);
+        self.dut.set("answered_valid", 0);
     }
     /// What the command processor does after a fault.
     pub fn put_in_error(&mut self, qpn: u32) {

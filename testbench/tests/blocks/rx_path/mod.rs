@@ -2,6 +2,7 @@
 mod bench;
 mod host;
 mod model;
+mod reads;
 mod receive_queue;
 mod refused;
 mod requests;
@@ -27,7 +28,7 @@ fn region() -> Region {
     Region {
         key: RKEY,
         pd: PD,
-        rights: access::LOCAL_WRITE | access::REMOTE_WRITE,
+        rights: access::LOCAL_WRITE | access::REMOTE_WRITE | access::REMOTE_READ,
         va: VA,
         len: SIZE,
         iova: IOVA,

@@ -36,6 +36,7 @@ enum Part {
 enum What {
     Send,
     Write,
+    Read,
     Other,
 }
 fn kind(opcode: u8) -> (What, Part, bool) {
@@ -53,6 +54,7 @@ fn kind(opcode: u8) -> (What, Part, bool) {
         0x09 => (What::Write, Last, true),
         0x0a => (What::Write, Only, false),
         0x0b => (What::Write, Only, true),
+        0x0c => (What::Read, Only, false),
         0x16 => (What::Send, Last, false),
         0x17 => (What::Send, Only, false),
         _ => (What::Other, Only, false),
@@ -88,6 +90,8 @@ pub struct Ack {
     pub psn: u32,
     pub syndrome: u8,
     pub msn: u32,
+    /// READs accepted before it.
+    pub order: u32,
     /// Leaves only after this packet is written.
     pub after: usize,
 }
@@ -115,6 +119,22 @@ pub const EV_ACCESS: u8 = 4;
 pub const EV_REQUEST: u8 = 5;
 pub const EV_ESTABLISHED: u8 = 6;
 
+/// A READ that is to be answered, or asked for again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Read {
+    pub again: bool,
+    pub psn: u32,
+    /// Of a new one: packets of the response, address, key, length, MSN, and how many came before it.
+    pub packets: u32,
+    pub va: u64,
+    pub rkey: u32,
+    pub len: u32,
+    pub msn: u32,
+    pub number: u32,
+    /// Is given only after this packet is written.
+    pub after: usize,
+}
+
 struct Message {
     what: What,
     got: u64,
@@ -128,6 +148,12 @@ pub struct Qp {
     pub pmtu: u64,
     pub rnr_timer: u8,
     pub remote_write: bool,
+    pub remote_read: bool,
+    /// READs that may be pending, accepted, answered.
+    pub max_reads: u32,
+    pub reads: Vec<Read>,
+    pub accepted: u32,
+    pub answered: u32,
     pub rtr: bool,
     pub epsn: u32,
     pub msn: u32,
@@ -151,6 +177,11 @@ impl Qp {
             pmtu,
             rnr_timer: 7,
             remote_write: true,
+            remote_read: true,
+            max_reads: 16,
+            reads: vec![],
+            accepted: 0,
+            answered: 0,
             rtr: true,
             epsn,
             msn: 0,
@@ -171,6 +202,7 @@ impl Qp {
             psn,
             syndrome,
             msn,
+            order: self.accepted,
             after: id,
         });
     }
@@ -214,7 +246,19 @@ impl Qp {
         let last = matches!(part, Part::Last | Part::Only);
         let distance = p.psn.wrapping_sub(self.epsn) & 0xff_ffff;
         if distance >= 1 << 23 {
-            if what != What::Other {
+            if what == What::Read {
+                self.reads.push(Read {
+                    again: true,
+                    psn: p.psn,
+                    packets: 0,
+                    va: 0,
+                    rkey: 0,
+                    len: 0,
+                    msn: 0,
+                    number: 0,
+                    after: id,
+                });
+            } else if what != What::Other {
                 self.answer(self.epsn.wrapping_sub(1) & 0xff_ffff, 0x1f, id);
             }
             return None;
@@ -235,6 +279,7 @@ impl Qp {
         let allowed = match what {
             What::Send => p.opcode != 0x16 && p.opcode != 0x17,
             What::Write => self.remote_write,
+            What::Read => self.remote_read,
             What::Other => false,
         };
         let mut length_ok = match part {
@@ -251,6 +296,9 @@ impl Qp {
             let sum = before + p.len;
             length_ok &= if last { sum == total } else { sum < total } && total <= 1 << 31;
         }
+        if what == What::Read {
+            length_ok = p.len == 0 && total <= 1 << 31;
+        }
         if !sequence_ok || !allowed || !length_ok {
             self.refuse(0x61, EV_REQUEST, in_send.then_some(INV_REQ), p, id);
             return None;
@@ -259,6 +307,18 @@ impl Qp {
             What::Send => first,
             _ => imm,
         };
+        if what == What::Read {
+            let denied =
+                total > 0 && Region::find(regions, p.rkey, self.pd, 4, p.va, total).is_none();
+            if denied {
+                self.refuse(0x62, EV_ACCESS, None, p, id);
+                return None;
+            }
+            if self.accepted - self.answered >= self.max_reads {
+                self.refuse(0x61, EV_REQUEST, None, p, id);
+                return None;
+            }
+        }
         let (va, rkey) = self
             .message
             .as_ref()
@@ -309,7 +369,12 @@ impl Qp {
             self.refuse(0x62, EV_ACCESS, imm.then_some(10), p, id);
             return None;
         }
-        self.epsn = (self.epsn + 1) & 0xff_ffff;
+        let packets = if what == What::Read {
+            total.div_ceil(self.pmtu).max(1) as u32
+        } else {
+            1
+        };
+        self.epsn = (self.epsn + packets) & 0xff_ffff;
         self.asked = false;
         if self.rtr && !self.established {
             self.faults.push(EV_ESTABLISHED);
@@ -337,7 +402,20 @@ impl Qp {
                 self.complete(OK, opcode, bytes, p, id);
             }
         }
-        if p.ack_req || last {
+        if what == What::Read {
+            self.reads.push(Read {
+                again: false,
+                psn: p.psn,
+                packets,
+                va,
+                rkey,
+                len: p.dma_len,
+                msn: self.msn,
+                number: self.accepted,
+                after: id,
+            });
+            self.accepted += 1;
+        } else if p.ack_req || last {
             self.answer(p.psn, 0x1f, id);
         }
         place.map(|a| (a, p.len))

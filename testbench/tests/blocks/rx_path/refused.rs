@@ -154,7 +154,6 @@ fn what_the_qp_or_the_device_does_not_do_is_an_invalid_request() {
         0,
         false,
     );
-    invalid("read", &[write(op::READ, PSN, 0, VA, RKEY, 8)], 0, true);
     invalid(
         "atomic",
         &[write(op::CMP_SWAP, PSN, 0, VA, RKEY, 0)],

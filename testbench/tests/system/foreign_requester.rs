@@ -1,0 +1,205 @@
+//! One NIC against a requester that is not ours: what the responder answers, seen from outside.
+use super::pair::{A, B, LONG, payload, stuck};
+use anyhow::{Result, ensure};
+use rocenic_driver::*;
+use rocenic_testbench::requester::{Requester, Setup, Summary};
+use rocenic_testbench::system::{Solo, SoloConfig};
+
+const QPN: u32 = 700;
+const PEER_QPN: u32 = 0x00ab_cdef;
+
+#[derive(Clone, Copy)]
+struct Case {
+    scenario: &'static str,
+    pmtu: Pmtu,
+    psn: u32,
+    depth: u8,
+    /// Of the queue pair, and of the region.
+    access: Access,
+    rights: Access,
+    /// The NAK it ends with, if it does.
+    syndrome: Option<u8>,
+}
+impl Default for Case {
+    fn default() -> Self {
+        Case {
+            scenario: "",
+            pmtu: Pmtu::Mtu256,
+            psn: 0xff_fff0,
+            depth: 16,
+            access: Access::REMOTE_WRITE | Access::REMOTE_READ,
+            rights: Access::REMOTE_WRITE | Access::REMOTE_READ,
+            syndrome: None,
+        }
+    }
+}
+
+/// Runs a scenario; nothing when scapy cannot be had here.
+fn run(case: Case) -> Option<Summary> {
+    let mut requester = Requester::start()?;
+    let size = 41 * case.pmtu.bytes() + 200;
+    let seed = rocenic_testbench::Random::seed(1);
+    requester.setup(&Setup {
+        qpn: PEER_QPN,
+        mac: B.mac,
+        ipv4: B.ipv4,
+        peer_qpn: QPN,
+        peer_mac: A.mac,
+        peer_ipv4: A.ipv4,
+        psn: case.psn,
+        pmtu: case.pmtu.bytes(),
+        size,
+        depth: case.depth,
+        scenario: case.scenario,
+        syndrome: case.syndrome.unwrap_or_default(),
+        seed,
+    });
+    let data = payload(size, seed);
+    let host = move |t| -> Result<()> {
+        let c = Context::open(t)?;
+        c.set_port(A)?;
+        let pd = c.alloc_pd()?;
+        let cq = c.create_cq(64)?;
+        let mr = pd.alloc_mr(size, case.rights | Access::LOCAL_WRITE)?;
+        mr.write(0, &data);
+        let note = pd.alloc_mr(64, Access::LOCAL_WRITE)?;
+        let qp = pd.qp(&cq, &cq).number(QPN).psn(9).build()?.init()?;
+        let to = Connection::to(Endpoint {
+            qpn: PEER_QPN,
+            psn: case.psn,
+            mac: B.mac,
+            ipv4: B.ipv4,
+        });
+        let to = to
+            .pmtu(case.pmtu)
+            .timeout(0)
+            .rd_atomic(case.depth)
+            .access(case.access);
+        let mut qp = qp.connect(&to)?;
+        qp.post_recv(&RecvRequest::new(&[note.all()]).id(2))?;
+        // where the region is, and what is in it
+        let hello = pd.alloc_mr(16 + size, Access::NONE)?;
+        let remote = mr.remote(0..size)?;
+        hello.write(0, &u64::from(remote.rkey).to_be_bytes());
+        hello.write(8, &remote.va.to_be_bytes());
+        hello.write(16, &data);
+        qp.post_send(&SendRequest::send(&[hello.all()]).id(1))?;
+        let ends = if case.syndrome.is_some() {
+            Status::WrFlushErr
+        } else {
+            Status::Success
+        };
+        for (id, status) in [(1, Status::Success), (2, ends)] {
+            let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
+            ensure!((w.id, w.status) == (id, status), "{w:?}");
+        }
+        if case.syndrome.is_some() {
+            // what it had accepted before is still on its way
+            ensure!(cq.wait(100_000).is_err());
+        }
+        Ok(())
+    };
+    let library = super::library();
+    let r = Solo::new(&library, SoloConfig::default()).run(host, |f| requester.frame(f));
+    let (_, nic) = r.unwrap_or_else(|e| panic!("{}: {e}", case.scenario));
+    let s = requester.end();
+    eprintln!("{}: {s:?}, {} cycles", case.scenario, nic.cycles);
+    assert!(s.done, "{}: {s:?}", case.scenario);
+    Some(s)
+}
+
+#[test]
+fn reads_of_every_length_and_alignment_bring_the_regions_bytes() {
+    for pmtu in [Pmtu::Mtu256, Pmtu::Mtu1024, Pmtu::Mtu4096] {
+        let Some(s) = run(Case {
+            scenario: "every_length",
+            pmtu,
+            ..Case::default()
+        }) else {
+            return;
+        };
+        assert_eq!(s.reads, 15 + 64);
+    }
+}
+
+#[test]
+fn many_reads_at_once_are_answered_in_order_and_acknowledgements_wait_for_them() {
+    for (pmtu, depth) in [(Pmtu::Mtu256, 16), (Pmtu::Mtu1024, 5)] {
+        run(Case {
+            scenario: "many",
+            pmtu,
+            depth,
+            ..Case::default()
+        });
+    }
+}
+
+#[test]
+fn repeated_reads_are_answered_again_from_their_psn_on_and_forgotten_ones_are_not() {
+    run(Case {
+        scenario: "repeated",
+        ..Case::default()
+    });
+}
+
+#[test]
+fn a_response_that_was_lost_in_part_is_sent_again_from_there() {
+    for pmtu in [Pmtu::Mtu256, Pmtu::Mtu1024] {
+        run(Case {
+            scenario: "lost",
+            pmtu,
+            ..Case::default()
+        });
+    }
+}
+
+#[test]
+fn a_read_ahead_of_its_turn_gets_one_nak() {
+    run(Case {
+        scenario: "gap",
+        ..Case::default()
+    });
+}
+
+#[test]
+fn reads_that_key_bounds_rights_or_depth_forbid_get_their_nak() {
+    let refused = Case {
+        syndrome: Some(0x62),
+        ..Case::default()
+    };
+    let cases = [
+        Case {
+            scenario: "bad_key",
+            ..refused
+        },
+        Case {
+            scenario: "out_of_bounds",
+            ..refused
+        },
+        Case {
+            scenario: "no_right",
+            rights: Access::REMOTE_WRITE,
+            ..refused
+        },
+        Case {
+            scenario: "no_right",
+            access: Access::REMOTE_WRITE,
+            syndrome: Some(0x61),
+            ..refused
+        },
+        Case {
+            scenario: "too_many",
+            depth: 3,
+            syndrome: Some(0x61),
+            ..refused
+        },
+        Case {
+            scenario: "too_many",
+            syndrome: Some(0x61),
+            ..refused
+        },
+    ];
+    for c in cases {
+        run(c);
+    }
+}
