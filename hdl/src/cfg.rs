@@ -17,7 +17,7 @@ pub const IDX_W: usize = 16;
 /// Generation of a QP's in-flight descriptors (rule R8).
 pub const EPOCH_W: usize = 8;
 /// Prefetched WQEs per QP, log2.
-pub const WQE_SLOT_W: usize = 4;
+pub const WQE_SLOT_W: usize = 6;
 /// Prefetched RQEs per QP, log2.
 pub const RQE_SLOT_W: usize = 3;
 /// Sent-WQE records per QP, log2: at most this many WQEs are outstanding.

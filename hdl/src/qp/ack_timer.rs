@@ -20,6 +20,7 @@ pub const TICK_W: usize = 34;
 pub const TICK_NS: u64 = 4096;
 /// Cycles in a tick, rounded up.
 pub const TICK_CYCLES: u64 = (TICK_NS * CLOCK_KHZ).div_ceil(1_000_000);
+const HALF: usize = TICK_W / 2;
 const CYCLE_W: usize = (TICK_CYCLES - 1).ilog2() as usize + 1;
 
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -38,6 +39,15 @@ pub struct Expired {
 struct Found {
     valid: Bit,
     expired: Expired,
+}
+/// A deadline half compared.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Looked {
+    armed: Bit,
+    expired: Expired,
+    /// Upper half of the time; the lower half of the deadline is above that of the time.
+    high: Bits<HALF>,
+    borrow: Bit,
 }
 
 #[derive(LogicBlock, Default)]
@@ -61,12 +71,15 @@ pub struct AckTimer {
     /// An armed timer was seen in this scan; in the last one.
     some: Reg<Bit>,
     armed_q: Reg<Bit>,
+    looked: Reg<Looked>,
     found: Reg<Found>,
 }
 impl Logic for AckTimer {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, cycle, tick_q, at, seen, some, armed_q, found);
+        regs!(
+            self, clock, cycle, tick_q, at, seen, some, armed_q, looked, found
+        );
         clocks!(self, clock, ram, fifo);
         self.ram.reset.next = self.reset.val();
         self.fifo.reset.next = self.reset.val();
@@ -93,13 +106,26 @@ impl Logic for AckTimer {
             self.some.d.next = self.some.q.val() || t.armed;
         }
         self.armed.next = self.armed_q.q.val();
-        let out = !(tick - t.deadline).get_bit(TICK_W - 1);
-        self.found.d.next = Found {
-            valid: t.armed && out && !self.ram.busy.val(),
+        self.looked.d.next = Looked {
+            armed: t.armed && !self.ram.busy.val(),
             expired: Expired {
                 qpn: self.seen.q.val(),
                 deadline: t.deadline,
             },
+            high: tick.get_bits::<HALF>(HALF),
+            borrow: tick.get_bits::<HALF>(0) < t.deadline.get_bits::<HALF>(0),
+        };
+        let l = self.looked.q.val();
+        let deadline = l.expired.deadline.get_bits::<HALF>(HALF);
+        let early = if l.borrow {
+            // one less than the difference
+            l.high + !deadline
+        } else {
+            l.high - deadline
+        };
+        self.found.d.next = Found {
+            valid: l.armed && !early.get_bit(HALF - 1),
+            expired: l.expired,
         };
         // when the FIFO is full the next scan finds it again
         self.fifo.i_valid.next = self.found.q.val().valid;
@@ -114,6 +140,7 @@ impl Logic for AckTimer {
             self.at.d.next = 0.into();
             self.some.d.next = false;
             self.armed_q.d.next = false;
+            self.looked.d.next.armed = false;
             self.found.d.next.valid = false;
         }
     }

@@ -1,8 +1,11 @@
 //! The requester and the responder of the queue pairs.
 pub mod ack_gen;
+pub mod ack_rule;
 pub mod ack_timer;
 pub mod completer;
+pub mod cpl_types;
 pub mod ctx_ram;
+pub mod outbox;
 pub mod psn;
 pub mod qp_queue;
 pub mod requester;
@@ -11,6 +14,7 @@ pub mod resp_send;
 pub mod resp_turn;
 pub mod responder;
 pub mod responses;
+pub mod retire_rule;
 pub mod rq_fetch;
 pub mod rq_flush;
 pub mod rx_access;
@@ -22,6 +26,7 @@ pub mod rx_types;
 pub mod segmenter;
 pub mod send_sched;
 pub mod sq_fetch;
+pub mod sq_slots;
 pub mod sq_types;
 pub mod tx_mux;
 pub mod wqe_check;

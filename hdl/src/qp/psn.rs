@@ -12,14 +12,8 @@ pub fn psn_before(a: Bits<PSN_W>, b: Bits<PSN_W>) -> bool {
     (a - b).get_bit(PSN_W - 1)
 }
 
-/// `p` stands in `from .. to` (`to` not included).
+/// `a` comes before `b` in a ring whose indices run freely; they are less than half of the indices apart.
 #[rtl_fn]
-pub fn psn_within(p: Bits<PSN_W>, from: Bits<PSN_W>, to: Bits<PSN_W>) -> bool {
-    (p - from) < (to - from)
-}
-
-/// `i` stands in `from .. to` of free-running ring indices.
-#[rtl_fn]
-pub fn idx_within<const N: usize>(i: Bits<N>, from: Bits<N>, to: Bits<N>) -> bool {
-    (i - from) < (to - from)
+pub fn idx_before<const N: usize>(a: Bits<N>, b: Bits<N>) -> bool {
+    (a - b).get_bit(N - 1)
 }

@@ -30,6 +30,14 @@ struct Taken {
     completer: Bit,
 }
 
+/// A WQE was refused; why nothing is sent in this cycle.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Stalls {
+    wqe_bad: Bit,
+    window: Bit,
+    fetch: Bit,
+}
+
 #[derive(LogicBlock, Default)]
 pub struct Requester {
     pub clock: Signal<In, Clock>,
@@ -77,12 +85,12 @@ pub struct Requester {
     segmenter: Segmenter,
     completer: Completer,
     taken: Reg<Taken>,
-    wqe_bad: Reg<Bit>,
+    stalls: Reg<Stalls>,
 }
 impl Logic for Requester {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, taken, wqe_bad);
+        regs!(self, clock, taken, stalls);
         clocks!(self, clock, fetch, sched, check, segmenter, completer);
         self.fetch.reset.next = self.reset.val();
         self.sched.reset.next = self.reset.val();
@@ -93,7 +101,8 @@ impl Logic for Requester {
         // each engine takes an operation in its own time
         let t = self.taken.q.val();
         self.fetch.op_valid.next = self.op_valid.val() && !t.fetch;
-        self.sched.op_valid.next = self.op_valid.val() && !t.sched;
+        // what the completer said before must reach the scheduler first
+        self.sched.op_valid.next = self.op_valid.val() && !t.sched && t.completer;
         self.completer.op_valid.next = self.op_valid.val() && !t.completer;
         self.fetch.op.next = self.op.val();
         self.sched.op.next = self.op.val();
@@ -183,10 +192,19 @@ impl Logic for Requester {
         self.fault.next = self.completer.fault.val();
         self.completer.fault_ready.next = self.fault_ready.val();
 
-        self.wqe_bad.d.next = self.segmenter.wqe_bad.val();
         self.timers_armed.next = self.completer.timers_armed.val();
-        let pulses = self.fetch.pulses.val() | self.completer.pulses.val();
-        self.pulses.next = pulses.replace_bit(counters::index::WQE_BAD, self.wqe_bad.q.val());
+        let waiting = self.sched.waiting.val();
+        self.stalls.d.next = Stalls {
+            wqe_bad: self.segmenter.wqe_bad.val(),
+            window: waiting.window,
+            fetch: waiting.idle && !waiting.window && self.fetch.reading.val(),
+        };
+        let stalls = self.stalls.q.val();
+        let mut p = self.fetch.pulses.val() | self.completer.pulses.val();
+        p = p.replace_bit(counters::index::WQE_BAD, stalls.wqe_bad);
+        p = p.replace_bit(counters::index::STALL_WINDOW, stalls.window);
+        p = p.replace_bit(counters::index::STALL_WQE, stalls.fetch);
+        self.pulses.next = p;
         if self.reset.val() {
             self.taken.d.next = Taken::default();
         }

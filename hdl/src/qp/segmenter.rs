@@ -3,7 +3,7 @@
 //! | port | what |
 //! |---|---|
 //! | `turn`, `job`, `key` | from `wqe_check`: a QP's turn and its WQEs |
-//! | `rec` | to the completer, before a WQE's first packet (and again when the WQE is sent again from its first packet) |
+//! | `rec` | to the completer, with the first packet of a WQE in every turn: its record, and how far the turn goes |
 //! | `tx` | packets, in order |
 //! | `done` | to `send_sched`: the turn is over |
 //! | `wqe_bad` | a WQE was refused |
@@ -13,21 +13,25 @@
 //! with `error` and ends the turn. AckReq: last packet of a message, every `ACK_EVERY`th of a long one, and the last one
 //! before the window closes.
 //!
-//! Latency: `job` to `tx` 4 cycles. Throughput: a packet a cycle inside a message, a WQE of one packet every 3 cycles.
+//! Latency: `job` to `tx` 4 cycles. Throughput: a packet a cycle inside a message, a WQE of one packet every 2 cycles.
 use super::psn::PSN_W;
 use super::sq_types::*;
 use crate::cfg::*;
 use crate::prim::Reg;
+use crate::stream::Skid;
 use crate::types::*;
 use rocenic_contract::opcode::{Class, LIST, Position, Transport, header};
 use rocenic_contract::{cqe, status, wqe};
-use rtl::{regs, rtl, rtl_fn};
+use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
 /// Packets between two that ask for an ACK, log2.
 const ACK_EVERY_W: usize = 4;
-/// PMTU code 0 would be 2^this bytes.
-const PMTU_BASE_W: u64 = 7;
+
+/// An address is added up in parts: a quarter, the next one, and the upper half, which is there with and without the carry.
+const HALF: usize = 32;
+const PART: usize = HALF / 2;
+const _: () = assert!(HALF == wqe::LENGTH.width);
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
 enum Step {
@@ -35,9 +39,7 @@ enum Step {
     Idle,
     /// Take the next WQE, or throw it away when the turn is over.
     Load,
-    /// Send its record.
-    Record,
-    /// Send packets.
+    /// Send its packets, or report that it cannot be sent.
     Packets,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -45,9 +47,10 @@ struct Turn {
     step: Step,
     grant: Grant,
     at: SendCursor,
+    /// Packets that may still be sent; `full`: the next one is the last of them.
     left: Bits<GRANT_W>,
-    /// Of the message at hand: bytes already sent in earlier turns, PSN of the first packet.
-    skip: Bits<{ wqe::LENGTH.width }>,
+    full: Bit,
+    /// PSN of the first packet of the message at hand.
     first_psn: Bits<PSN_W>,
     /// No more packets in this turn.
     over: Bit,
@@ -57,20 +60,42 @@ struct Turn {
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Message {
     job: SendJob,
-    /// Bytes not yet sent, and where they are.
-    left: Bits<{ wqe::LENGTH.width }>,
+    /// It cannot be sent.
+    bad: Bit,
+    /// Where its first byte is; `up`: the upper half and one.
     iova: Bits<64>,
+    up: Bits<HALF>,
     last_psn: Bits<PSN_W>,
+    /// Packets behind the next one.
+    rest: Bits<PSN_W>,
+    /// The next packet is the message's first, last.
+    first: Bit,
+    last: Bit,
+    /// The completer does not know yet.
+    tell: Bit,
+}
+/// A packet; its payload begins `offset` bytes into the message, and the lowest part of that is added already.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct PacketReg {
+    valid: Bit,
+    tx: TxCmd,
+    up: Bits<HALF>,
+    low: Bits<{ PART + 1 }>,
+    offset: Bits<PART>,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct TxReg {
     valid: Bit,
     tx: TxCmd,
 }
+
+/// A record, and how far the turn goes: to the WQE's last packet, or else up to `end`.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct DoneReg {
+struct Mark {
     valid: Bit,
-    done: GrantDone,
+    rec: SendRec,
+    whole: Bit,
+    end: Bits<PSN_W>,
 }
 
 /// BTH opcode of the contract's table: `extra` are IMM or IETH.
@@ -132,12 +157,6 @@ fn cqe_opcode(op: Bits<{ wqe::OPCODE.width }>) -> Bits<8> {
     }
 }
 
-/// log2 of the PMTU.
-#[rtl_fn]
-fn pmtu_w(code: Bits<3>) -> Bits<5> {
-    bit_cast::<5, 3>(code) + PMTU_BASE_W
-}
-
 #[derive(LogicBlock, Default)]
 pub struct Segmenter {
     pub clock: Signal<In, Clock>,
@@ -153,7 +172,7 @@ pub struct Segmenter {
     pub key: Signal<In, MrRsp>,
     pub rec_valid: Signal<Out, Bit>,
     pub rec_ready: Signal<In, Bit>,
-    pub rec: Signal<Out, SendRec>,
+    pub rec: Signal<Out, SendMark>,
     pub tx_valid: Signal<Out, Bit>,
     pub tx_ready: Signal<In, Bit>,
     pub tx: Signal<Out, TxCmd>,
@@ -163,153 +182,163 @@ pub struct Segmenter {
     pub wqe_bad: Signal<Out, Bit>,
     state: Reg<Turn>,
     msg: Reg<Message>,
+    packet: Reg<PacketReg>,
     tx_q: Reg<TxReg>,
-    done_q: Reg<DoneReg>,
+    mark: Reg<Mark>,
+    recs: Skid<SendMark>,
+    dones: Skid<GrantDone>,
 }
 impl Logic for Segmenter {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, state, msg, tx_q, done_q);
+        regs!(self, clock, state, msg, packet, tx_q, mark);
+        clocks!(self, clock, recs, dones);
+        self.recs.reset.next = self.reset.val();
+        self.dones.reset.next = self.reset.val();
         let t = self.state.q.val();
         let m = self.msg.q.val();
-        let shift = pmtu_w(t.grant.pmtu);
-        let pmtu = bits::<PLEN_W>(1) << shift;
-        let wide_pmtu = bit_cast::<{ wqe::LENGTH.width }, PLEN_W>(pmtu);
-
-        self.turn_ready.next = t.step == Step::Idle;
-        self.job_ready.next = false;
-        self.key_ready.next = false;
         let job = self.job.val();
         let key = self.key.val();
-
-        let packets_1 = bit_cast::<PSN_W, { wqe::LENGTH.width }>(job.last_byte >> shift);
         let refused = job.keyed && !key.ok;
+        let pmtu = bits::<PLEN_W>(1) << pmtu_w(t.grant.pmtu);
 
-        // a packet
+        // two stages behind: the packet, its payload's address
+        let packet = self.packet.q.val();
         let tx_free = !self.tx_q.q.val().valid || self.tx_ready.val();
-        let last = m.left <= wide_pmtu;
-        let first = t.at.pkt == 0;
-        let nth = t.at.pkt.get_bits::<ACK_EVERY_W>(0).all();
-        let last_of_turn = t.left == 1;
-        if self.tx_ready.val() {
-            self.tx_q.d.next.valid = false;
+        if tx_free {
+            let iova = packet.tx.pkt.iova;
+            // the carry comes in from a place below the lowest
+            let carry = bit_cast::<{ PART + 2 }, 1>(packet.low.get_bit(PART).into());
+            let a = bit_cast::<{ PART + 2 }, PART>(iova.get_bits::<PART>(PART)) << 1;
+            let b = bit_cast::<{ PART + 2 }, PART>(packet.offset) << 1;
+            let mid = ((a | 1) + (b | carry)).get_bits::<{ PART + 1 }>(1);
+            let high = if mid.get_bit(PART) {
+                packet.up
+            } else {
+                iova.get_bits::<HALF>(HALF)
+            };
+            let pkt = TxPkt {
+                iova: (bit_cast::<64, HALF>(high) << HALF as u64)
+                    | (bit_cast::<64, PART>(mid.get_bits::<PART>(0)) << PART as u64)
+                    | bit_cast::<64, PART>(packet.low.get_bits::<PART>(0)),
+                ..packet.tx.pkt
+            };
+            self.tx_q.d.next = TxReg {
+                valid: packet.valid,
+                tx: TxCmd { pkt, ..packet.tx },
+            };
+            self.packet.d.next.valid = false;
         }
+        let packet_free = !packet.valid || tx_free;
 
         // the report of the last turn must be gone before this one can end
-        let done_free = !self.done_q.q.val().valid || self.done_ready.val();
-        if self.done_ready.val() {
-            self.done_q.d.next.valid = false;
-        }
-        let mut n = t;
-        let mut finish = false;
+        let done_free = self.dones.i_ready.val();
+        let rec_free = self.recs.i_ready.val() && !self.mark.q.val().valid;
+        let load = t.step == Step::Load
+            && self.job_valid.val()
+            && (!job.keyed || self.key_valid.val())
+            && done_free;
+        self.job_ready.next = load;
+        self.key_ready.next = load && job.keyed;
+        let may = t.step == Step::Packets && done_free;
+        let refuse = may && m.bad && rec_free;
+        let send = may && !m.bad && packet_free && (!m.tell || rec_free);
 
-        match t.step {
-            Step::Idle => {}
-            Step::Load => {
-                let here =
-                    self.job_valid.val() && (!job.keyed || self.key_valid.val()) && done_free;
-                self.job_ready.next = here;
-                self.key_ready.next = here && job.keyed;
-                self.msg.d.next = Message {
-                    job: SendJob {
-                        status: if refused {
-                            status::LOC_PROT_ERR.into()
-                        } else {
-                            job.status
-                        },
-                        ..job
-                    },
-                    left: job.length - t.skip,
-                    iova: key.iova + bit_cast::<64, { wqe::LENGTH.width }>(t.skip),
-                    last_psn: t.first_psn + packets_1,
-                };
-                if here && t.over {
-                    finish = job.final_job;
-                } else if here {
-                    let bad = refused || job.status != status::SUCCESS;
-                    n.step = if bad || first {
-                        Step::Record
+        let mut n = t;
+        if load {
+            self.msg.d.next = Message {
+                job: SendJob {
+                    status: if refused {
+                        status::LOC_PROT_ERR.into()
                     } else {
-                        Step::Packets
-                    };
-                }
-            }
-            Step::Record => {
-                let bad = m.job.status != status::SUCCESS;
-                if self.rec_ready.val() && done_free {
-                    if bad {
-                        n.over = true;
-                        n.stop = true;
-                    }
-                    n.step = if !bad { Step::Packets } else { Step::Load };
-                    finish = bad && m.job.final_job;
-                }
-            }
-            Step::Packets => {
-                if tx_free && done_free {
-                    self.tx_q.d.next = TxReg {
-                        valid: true,
-                        tx: TxCmd {
-                            pkt: TxPkt {
-                                qpn: t.grant.qpn,
-                                response: false,
-                                epoch: t.grant.epoch,
-                                idx: t.at.idx,
-                                opcode: bth_opcode(m.job.opcode, first, last),
-                                psn: t.at.psn,
-                                ack_req: last || nth || (last_of_turn && t.grant.closes),
-                                solicited: last && m.job.solicited,
-                                va: m.job.va,
-                                rkey: m.job.rkey,
-                                dma_len: m.job.length,
-                                imm: m.job.imm,
-                                syndrome: 0.into(),
-                                msn: 0.into(),
-                                payload_len: if last {
-                                    bit_cast::<PLEN_W, { wqe::LENGTH.width }>(m.left)
-                                } else {
-                                    pmtu
-                                },
-                                inline: m.job.inline,
-                                iova: m.iova,
-                            },
-                            data: m.job.data,
-                        },
-                    };
-                    self.msg.d.next.left = m.left - wide_pmtu;
-                    self.msg.d.next.iova = m.iova + bit_cast::<64, PLEN_W>(pmtu);
-                    n.left = t.left - 1;
-                    n.over = last_of_turn;
-                    n.at = SendCursor {
-                        idx: if last { t.at.idx + 1 } else { t.at.idx },
-                        pkt: if last { 0.into() } else { t.at.pkt + 1 },
-                        psn: t.at.psn + 1,
-                    };
-                    if last {
-                        n.skip = 0.into();
-                        n.first_psn = t.at.psn + 1;
-                    }
-                    if last || last_of_turn {
-                        n.step = Step::Load;
-                        finish = m.job.final_job;
-                    }
-                }
+                        job.status
+                    },
+                    ..job
+                },
+                bad: refused || job.status != status::SUCCESS,
+                iova: key.iova,
+                up: key.iova.get_bits::<HALF>(HALF) + 1,
+                last_psn: t.first_psn + job.packets_1,
+                rest: job.packets_1 - t.at.pkt,
+                first: t.at.pkt == 0,
+                last: t.at.pkt == job.packets_1,
+                tell: true,
+            };
+            if !t.over {
+                n.step = Step::Packets;
             }
         }
-        if finish {
-            n.step = Step::Idle;
-            self.done_q.d.next = DoneReg {
+        if refuse {
+            n.over = true;
+            n.stop = true;
+            n.step = Step::Load;
+        }
+        if send {
+            self.msg.d.next.rest = m.rest - 1;
+            self.msg.d.next.first = false;
+            self.msg.d.next.last = m.rest == 1;
+            self.msg.d.next.tell = false;
+            n.left = t.left - 1;
+            n.full = t.left == 2;
+            n.over = t.full;
+            n.at = SendCursor {
+                idx: if m.last { t.at.idx + 1 } else { t.at.idx },
+                pkt: if m.last { 0.into() } else { t.at.pkt + 1 },
+                psn: t.at.psn + 1,
+            };
+            if m.last {
+                n.first_psn = t.at.psn + 1;
+            }
+            if m.last || t.full {
+                n.step = Step::Load;
+            }
+            let offset = bit_cast::<HALF, PSN_W>(t.at.pkt) << pmtu_w(t.grant.pmtu);
+            let nth = t.at.pkt.get_bits::<ACK_EVERY_W>(0).all();
+            self.packet.d.next = PacketReg {
                 valid: true,
-                done: GrantDone {
-                    qpn: t.grant.qpn,
-                    at: n.at,
-                    stop: n.stop,
+                tx: TxCmd {
+                    pkt: TxPkt {
+                        qpn: t.grant.qpn,
+                        response: false,
+                        epoch: t.grant.epoch,
+                        idx: t.at.idx,
+                        opcode: bth_opcode(m.job.opcode, m.first, m.last),
+                        psn: t.at.psn,
+                        ack_req: m.last || nth || (t.full && t.grant.closes),
+                        solicited: m.last && m.job.solicited,
+                        va: m.job.va,
+                        rkey: m.job.rkey,
+                        dma_len: m.job.length,
+                        imm: m.job.imm,
+                        syndrome: 0.into(),
+                        msn: 0.into(),
+                        payload_len: if m.last { m.job.last_len } else { pmtu },
+                        inline: m.job.inline,
+                        iova: m.iova,
+                    },
+                    data: m.job.data,
                 },
+                up: m.up,
+                low: bit_cast::<{ PART + 1 }, PART>(m.iova.get_bits::<PART>(0))
+                    + bit_cast::<{ PART + 1 }, PART>(offset.get_bits::<PART>(0)),
+                offset: offset.get_bits::<PART>(PART),
             };
         }
+        let finish = (load && t.over && job.final_job)
+            || (refuse && m.job.final_job)
+            || (send && (m.last || t.full) && m.job.final_job);
+        self.dones.i_valid.next = finish;
+        self.dones.i.next = GrantDone {
+            qpn: t.grant.qpn,
+            at: n.at,
+            stop: n.stop,
+        };
         // the next turn begins where this one ends
         let take = finish || t.step == Step::Idle;
         self.turn_ready.next = take;
+        if finish {
+            n.step = Step::Idle;
+        }
         if take && self.turn_valid.val() {
             let g = self.turn.val();
             n = Turn {
@@ -317,7 +346,7 @@ impl Logic for Segmenter {
                 grant: g,
                 at: g.at,
                 left: g.packets,
-                skip: bit_cast::<{ wqe::LENGTH.width }, PSN_W>(g.at.pkt) << pmtu_w(g.pmtu),
+                full: g.packets == 1,
                 first_psn: g.at.psn - g.at.pkt,
                 over: false,
                 stop: false,
@@ -325,29 +354,46 @@ impl Logic for Segmenter {
         }
         self.state.d.next = n;
 
-        self.rec_valid.next = t.step == Step::Record && done_free;
-        self.rec.next = SendRec {
-            qpn: t.grant.qpn,
-            idx: t.at.idx,
-            last_psn: m.last_psn,
-            signaled: m.job.signaled,
-            opcode: cqe_opcode(m.job.opcode),
-            error: m.job.status != status::SUCCESS,
-            status: m.job.status,
+        // how far this turn goes
+        self.mark.d.next = Mark {
+            valid: refuse || (send && m.tell),
+            rec: SendRec {
+                qpn: t.grant.qpn,
+                idx: t.at.idx,
+                last_psn: m.last_psn,
+                signaled: m.job.signaled,
+                opcode: cqe_opcode(m.job.opcode),
+                error: m.bad,
+                status: m.job.status,
+            },
+            whole: m.rest < bit_cast::<PSN_W, GRANT_W>(t.left),
+            end: t.at.psn + bit_cast::<PSN_W, GRANT_W>(t.left),
         };
-        self.wqe_bad.next = t.step == Step::Record
-            && self.rec_ready.val()
-            && done_free
-            && m.job.status != status::SUCCESS;
-        self.done_valid.next = self.done_q.q.val().valid;
-        self.done.next = self.done_q.q.val().done;
+        let mark = self.mark.q.val();
+        self.recs.i_valid.next = mark.valid;
+        self.recs.i.next = SendMark {
+            rec: mark.rec,
+            upto: if mark.whole {
+                mark.rec.last_psn + 1
+            } else {
+                mark.end
+            },
+        };
+        self.rec_valid.next = self.recs.o_valid.val();
+        self.rec.next = self.recs.o.val();
+        self.recs.o_ready.next = self.rec_ready.val();
+        self.wqe_bad.next = refuse;
+        self.done_valid.next = self.dones.o_valid.val();
+        self.done.next = self.dones.o.val();
+        self.dones.o_ready.next = self.done_ready.val();
         self.tx_valid.next = self.tx_q.q.val().valid;
         self.tx.next = self.tx_q.q.val().tx;
 
         if self.reset.val() {
             self.state.d.next.step = Step::Idle;
+            self.packet.d.next.valid = false;
+            self.mark.d.next.valid = false;
             self.tx_q.d.next.valid = false;
-            self.done_q.d.next.valid = false;
         }
     }
 }

@@ -11,26 +11,35 @@
 //! | `took` | to `sq_fetch`: slots that are free, or where to fetch from again |
 //! | `epoch_set` | to everybody with descriptors: packets of older epochs are stale; no back-pressure |
 //!
-//! One context a QP; every input is an event that reads, changes and writes it: one event a cycle. QPs that may send
-//! stand in a FIFO, each at most once: round robin, work conserving. A QP leaves it when it has no WQE in a slot, when
-//! its window is closed (`REC_W` WQEs or `WINDOW` packets not acknowledged), while it waits for an RNR timer, and for
-//! good when a WQE was bad. Rewinds and operations that meet a QP in its turn take effect at the turn's end, so that
-//! no packet of a new epoch stands before one of the old.
+//! | `waiting` | a QP with work is at its limit; nothing is to be sent now |
 //!
-//! Latency: `wqes` to `grant` 4 cycles. Throughput: an event a cycle, a grant every 2 cycles.
+//! One context a QP; every input is an event that reads, changes and writes it. Three stages: choose and read, change,
+//! decide and write; two events in a row are never of one QP. QPs that may send stand in a FIFO, each at most once: round
+//! robin, work conserving. A QP leaves it when it has no WQE in a slot, when its window is closed (`REC_W` WQEs or
+//! `WINDOW` packets not acknowledged), while it waits for an RNR timer, and for good when a WQE was bad. Rewinds and
+//! operations that meet a QP in its turn take effect at the turn's end, so that no packet of a new epoch stands before
+//! one of the old. An ACK that overtakes the cursor (it came late, after a rewind) moves the cursor to it.
+//!
+//! Latency: `wqes` to `grant` 9 cycles. Throughput: an event a cycle, of one QP every 2; a grant every 4 cycles.
 //! Never: two grants of one QP at a time.
 use super::ctx_ram::CtxRam;
-use super::psn::PSN_W;
 use super::sq_types::*;
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg};
+use crate::stream::Skid;
 use crate::types::*;
 use rocenic_contract::cmd::transport;
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
 /// Packets of a QP that may be unacknowledged; far below 2^23.
-pub const WINDOW: u64 = 1024;
+pub const WINDOW: u64 = 1 << WINDOW_W;
+const WINDOW_W: usize = 10;
+/// Differences of cursors: a turn more than the window on either side.
+const PSN_GAP_W: usize = WINDOW_W + 2;
+const IDX_GAP_W: usize = REC_W + 2;
+/// Reports to `sq_fetch` on their way, log2.
+const TOOK_W: usize = 2;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
 enum Ev {
@@ -48,7 +57,7 @@ struct SendEvent {
     qpn: Bits<QP_W>,
     /// Done, rewind and una: a place in the queue.
     at: SendCursor,
-    /// Done: stop. Rewind: hold.
+    /// Done: stop. Rewind: hold. Una: exact.
     flag: Bit,
     wqes: SqReady,
 }
@@ -67,8 +76,13 @@ struct SendCtx {
     back: SendCursor,
     at: SendCursor,
     upto: Bits<IDX_W>,
-    una_idx: Bits<IDX_W>,
-    una_psn: Bits<PSN_W>,
+    una: SendCursor,
+    /// `una` is a place where sending can go on.
+    exact: Bit,
+    /// And `at` stands before it: to be moved there.
+    jump: Bit,
+    /// Has work, and its window is closed.
+    shut: Bit,
     epoch: Bits<EPOCH_W>,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -78,15 +92,23 @@ struct SendCfg {
     rc: Bit,
     sig_all: Bit,
 }
+/// The context as the event leaves it; whether the QP may send is still to be seen.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct GrantReg {
+struct Changed {
+    kind: Ev,
+    qpn: Bits<QP_W>,
+    ctx: SendCtx,
+    cfg: SendCfg,
+    restart: Bit,
+}
+/// A turn, and what limits it: WQEs in slots, records, packets in the window.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Granted {
     valid: Bit,
     grant: Grant,
-}
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct TookReg {
-    valid: Bit,
-    took: SqTook,
+    wqes: Bits<{ WQE_SLOT_W + 1 }>,
+    recs: Bits<{ REC_W + 1 }>,
+    packets: Bits<{ WINDOW_W + 1 }>,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct EpochReg {
@@ -106,6 +128,26 @@ fn clamp<const N: usize>(n: Bits<N>, most: u64) -> Bits<GRANT_W> {
 #[rtl_fn]
 fn min(a: Bits<GRANT_W>, b: Bits<GRANT_W>) -> Bits<GRANT_W> {
     if a < b { a } else { b }
+}
+
+/// An event of `qpn` may follow `ev`.
+#[rtl_fn]
+fn apart(qpn: Bits<QP_W>, ev: SendEvent) -> bool {
+    ev.kind == Ev::Idle || qpn != ev.qpn
+}
+/// `n`, one more, one or two less.
+#[rtl_fn]
+fn count<const N: usize>(n: Bits<N>, more: bool, less: bool, less_2: bool) -> Bits<N> {
+    match (bit_cast::<3, 1>(more.into())
+        | (bit_cast::<3, 1>(less.into()) << 1)
+        | (bit_cast::<3, 1>(less_2.into()) << 2))
+        .index()
+    {
+        1 => n + 1,
+        2 | 4 | 7 => n - 1,
+        6 => n - 2,
+        _ => n,
+    }
 }
 
 #[derive(LogicBlock, Default)]
@@ -135,61 +177,80 @@ pub struct SendSched {
     pub took: Signal<Out, SqTook>,
     pub epoch_set_valid: Signal<Out, Bit>,
     pub epoch_set: Signal<Out, EpochSet>,
+    pub waiting: Signal<Out, Waiting>,
     ctx: CtxRam<SendCtx, QP_W>,
     cfg: CtxRam<SendCfg, QP_W>,
     list: Fifo<Bits<QP_W>, QP_W, { QP_W + 1 }>,
     ev: Reg<SendEvent>,
     ev_op: Reg<QpOp>,
     op_done: Reg<Bit>,
-    grant_q: Reg<GrantReg>,
-    took_q: Reg<TookReg>,
+    changed: Reg<Changed>,
+    granted: Reg<Granted>,
+    grants: Skid<Grant>,
+    tooks: Fifo<SqTook, TOOK_W, { TOOK_W + 1 }>,
+    /// Places in `tooks` that are taken, or may be by events under way.
+    tooks_used: Reg<Bits<{ TOOK_W + 1 }>>,
     epoch_q: Reg<EpochReg>,
+    /// QPs in their turn; QPs whose window is closed.
+    turns: Reg<Bits<{ QP_W + 1 }>>,
+    shut: Reg<Bits<{ QP_W + 1 }>>,
+    waiting_q: Reg<Waiting>,
 }
 impl Logic for SendSched {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, ev, ev_op, op_done, grant_q, took_q, epoch_q);
-        clocks!(self, clock, ctx, cfg, list);
+        regs!(
+            self, clock, ev, ev_op, op_done, changed, granted, tooks_used, epoch_q, turns, shut,
+            waiting_q
+        );
+        clocks!(self, clock, ctx, cfg, list, grants, tooks);
         self.ctx.reset.next = self.reset.val();
         self.cfg.reset.next = self.reset.val();
         self.list.reset.next = self.reset.val();
+        self.grants.reset.next = self.reset.val();
+        self.tooks.reset.next = self.reset.val();
         let ev = self.ev.q.val();
+        let d = self.changed.q.val();
         let busy = self.ctx.busy.val();
 
-        let grant_q = self.grant_q.q.val();
-        let took_q = self.took_q.q.val();
-        let epoch_q = self.epoch_q.q.val();
-        if self.grant_ready.val() {
-            self.grant_q.d.next.valid = false;
-        }
-        if self.took_ready.val() {
-            self.took_q.d.next.valid = false;
-        }
-        self.epoch_q.d.next.valid = false;
-        self.grant_valid.next = grant_q.valid;
-        self.grant.next = grant_q.grant;
-        self.took_valid.next = took_q.valid;
-        self.took.next = took_q.took;
-        self.epoch_set_valid.next = epoch_q.valid;
-        self.epoch_set.next = epoch_q.set;
+        self.grant_valid.next = self.grants.o_valid.val();
+        self.grant.next = self.grants.o.val();
+        self.grants.o_ready.next = self.grant_ready.val();
+        self.took_valid.next = self.tooks.o_valid.val();
+        self.took.next = self.tooks.o_data.val();
+        self.tooks.o_ready.next = self.took_ready.val();
+        self.epoch_set_valid.next = self.epoch_q.q.val().valid;
+        self.epoch_set.next = self.epoch_q.q.val().set;
 
-        // first cycle: choose an event and read the context
-        let talks = match ev.kind {
-            Ev::Op | Ev::Done | Ev::Rewind => true,
-            _ => false,
-        };
-        let may_talk = !busy && !talks && (!took_q.valid || self.took_ready.val());
-        let go_done = may_talk && self.done_valid.val();
-        let go_una = !busy && self.una_valid.val() && !go_done;
+        // first stage: choose an event and read the context
+        let done = self.done.val();
+        let una = self.una.val();
+        let rewind = self.rewind.val();
+        let wqes = self.wqes.val();
+        let op = self.op.val();
+        let listed = self.list.o_data.val();
+        let may_talk = !busy && self.tooks_used.q.val() < 1 << TOOK_W;
+        let go_done = may_talk && self.done_valid.val() && apart(done.qpn, ev);
+        let go_una = may_talk && self.una_valid.val() && apart(una.qpn, ev) && !go_done;
         let free_1 = !go_done && !go_una;
-        let go_rewind = may_talk && self.rewind_valid.val() && free_1;
-        let go_wqes = !busy && self.wqes_valid.val() && free_1 && !go_rewind;
+        let go_rewind = may_talk && self.rewind_valid.val() && apart(rewind.qpn, ev) && free_1;
+        let go_wqes = !busy && self.wqes_valid.val() && apart(wqes.qpn, ev) && free_1 && !go_rewind;
         let free_2 = free_1 && !go_rewind && !go_wqes;
-        let go_op = may_talk && self.op_valid.val() && !self.op_done.q.val() && free_2;
-        let go_grant = !busy
+        let go_op = may_talk
+            && self.op_valid.val()
+            && !self.op_done.q.val()
+            && apart(op.qpn, ev)
+            // all that was said of the QP before counts for its old life
+            && !self.una_valid.val()
+            && !self.rewind_valid.val()
+            && free_2;
+        let go_grant = may_talk
             && self.list.o_valid.val()
+            && apart(listed, ev)
             && ev.kind != Ev::Grant
-            && (!grant_q.valid || self.grant_ready.val())
+            && d.kind != Ev::Grant
+            && !self.granted.q.val().valid
+            && self.grants.i_ready.val()
             && free_2
             && !go_op;
         self.done_ready.next = go_done;
@@ -197,9 +258,6 @@ impl Logic for SendSched {
         self.rewind_ready.next = go_rewind;
         self.wqes_ready.next = go_wqes;
         self.list.o_ready.next = go_grant;
-        let done = self.done.val();
-        let una = self.una.val();
-        let rewind = self.rewind.val();
         let kind = if go_done {
             Ev::Done
         } else if go_una {
@@ -219,9 +277,9 @@ impl Logic for SendSched {
             Ev::Done => done.qpn,
             Ev::Una => una.qpn,
             Ev::Rewind => rewind.qpn,
-            Ev::Wqes => self.wqes.val().qpn,
-            Ev::Op => self.op.val().qpn,
-            _ => self.list.o_data.val(),
+            Ev::Wqes => wqes.qpn,
+            Ev::Op => op.qpn,
+            _ => listed,
         };
         self.ev.d.next = SendEvent {
             kind,
@@ -230,7 +288,7 @@ impl Logic for SendSched {
                 Ev::Done => done.at,
                 Ev::Una => SendCursor {
                     idx: una.idx,
-                    pkt: 0.into(),
+                    pkt: una.pkt,
                     psn: una.psn,
                 },
                 _ => SendCursor {
@@ -239,16 +297,19 @@ impl Logic for SendSched {
                     psn: rewind.psn,
                 },
             },
-            flag: if go_done { done.stop } else { rewind.hold },
-            wqes: self.wqes.val(),
+            flag: match kind {
+                Ev::Done => done.stop,
+                Ev::Una => una.exact,
+                _ => rewind.hold,
+            },
+            wqes,
         };
-        self.ev_op.d.next = self.op.val();
+        self.ev_op.d.next = op;
         self.ctx.raddr.next = qpn;
         self.cfg.raddr.next = qpn;
 
-        // second cycle: the context is here
+        // second stage: the context is here
         let c = self.ctx.rdata.val();
-        let g = self.cfg.rdata.val();
         let op = self.ev_op.q.val();
         let mut n = c;
         let mut restart = false;
@@ -266,15 +327,17 @@ impl Logic for SendSched {
                 self.op_done.d.next = modify || !c.granted;
                 if !modify && !c.granted {
                     restart = true;
+                    let from = SendCursor {
+                        psn: op.cfg.sq_psn,
+                        ..SendCursor::default()
+                    };
                     n = SendCtx {
                         run: start,
                         listed: c.listed,
+                        shut: c.shut,
                         epoch: c.epoch,
-                        at: SendCursor {
-                            psn: op.cfg.sq_psn,
-                            ..SendCursor::default()
-                        },
-                        una_psn: op.cfg.sq_psn,
+                        at: from,
+                        una: from,
                         ..SendCtx::default()
                     };
                 }
@@ -291,8 +354,8 @@ impl Logic for SendSched {
                 }
             }
             Ev::Una => {
-                n.una_idx = ev.at.idx;
-                n.una_psn = ev.at.psn;
+                n.una = ev.at;
+                n.exact = ev.flag;
             }
             Ev::Rewind => {
                 n.hold = ev.flag;
@@ -310,31 +373,26 @@ impl Logic for SendSched {
                     n.upto = ev.wqes.upto;
                 }
             }
-            Ev::Grant => n.listed = false,
+            Ev::Grant => {
+                n.listed = false;
+                if c.jump && !c.granted {
+                    restart = true;
+                    n.at = c.una;
+                }
+            }
             Ev::Idle => {}
         }
         if restart {
             n.epoch = c.epoch + 1;
             n.upto = n.at.idx;
         }
-        let recs = n.at.idx - n.una_idx;
-        let packets = n.at.psn - n.una_psn;
-        let open = recs < 1 << REC_W && packets < WINDOW;
-        let may =
-            n.run && !n.stop && !n.hold && !n.granted && !n.listed && n.upto != n.at.idx && open;
-        let granted = ev.kind == Ev::Grant && may;
-        let wanted = ev.kind != Ev::Grant && ev.kind != Ev::Idle && may;
-        if granted {
-            n.granted = true;
-        }
-        if wanted {
-            n.listed = true;
-        }
-        self.list.i_valid.next = wanted;
-        self.list.i_data.next = ev.qpn;
-        self.ctx.we.next = ev.kind != Ev::Idle;
-        self.ctx.waddr.next = ev.qpn;
-        self.ctx.wdata.next = n;
+        self.changed.d.next = Changed {
+            kind: ev.kind,
+            qpn: ev.qpn,
+            ctx: n,
+            cfg: self.cfg.rdata.val(),
+            restart,
+        };
         self.cfg.we.next = ev.kind == Ev::Op;
         self.cfg.waddr.next = ev.qpn;
         self.cfg.wdata.next = SendCfg {
@@ -348,53 +406,104 @@ impl Logic for SendSched {
         }
         self.op_ready.next = self.op_done.q.val();
 
-        let room = bits::<PSN_W>(WINDOW) - packets;
-        if granted {
-            self.grant_q.d.next = GrantReg {
-                valid: true,
-                grant: Grant {
-                    qpn: ev.qpn,
-                    epoch: c.epoch,
-                    at: c.at,
-                    wqes: min(
-                        clamp::<IDX_W>(c.upto - c.at.idx, GRANT_PACKETS),
-                        clamp::<IDX_W>(bits::<IDX_W>(1 << REC_W) - recs, GRANT_PACKETS),
-                    ),
-                    packets: clamp::<PSN_W>(room, GRANT_PACKETS),
-                    closes: room <= GRANT_PACKETS,
-                    pd: g.pd,
-                    pmtu: g.pmtu,
-                    rc: g.rc,
-                    sig_all: g.sig_all,
-                },
-            };
-        }
-        if restart || ev.kind == Ev::Done {
-            self.took_q.d.next = TookReg {
-                valid: true,
-                took: SqTook {
-                    qpn: ev.qpn,
-                    upto: n.at.idx,
-                    epoch: n.epoch,
-                    refetch: restart,
-                },
-            };
-        }
-        if restart {
-            self.epoch_q.d.next = EpochReg {
-                valid: true,
-                set: EpochSet {
-                    qpn: ev.qpn,
-                    epoch: n.epoch,
-                },
-            };
-        }
+        // third stage: may it send?
+        let c = d.ctx;
+        let recs = (c.at.idx - c.una.idx).get_bits::<IDX_GAP_W>(0);
+        let packets = (c.at.psn - c.una.psn).get_bits::<PSN_GAP_W>(0);
+        let open = recs < 1 << REC_W && packets < WINDOW;
+        let able = c.run && !c.stop && !c.hold && !c.granted;
+        let work = c.upto != c.at.idx;
+        let jump = c.exact && packets.get_bit(PSN_GAP_W - 1);
+        let granted = d.kind == Ev::Grant && able && work && open;
+        let wanted = d.kind != Ev::Grant
+            && d.kind != Ev::Idle
+            && able
+            && !c.listed
+            && ((work && open) || jump);
+        let shut = able && work && !open && !jump;
+        self.list.i_valid.next = wanted;
+        self.list.i_data.next = d.qpn;
+        self.ctx.we.next = d.kind != Ev::Idle;
+        self.ctx.waddr.next = d.qpn;
+        self.ctx.wdata.next = SendCtx {
+            granted: c.granted || granted,
+            listed: c.listed || wanted,
+            jump,
+            shut,
+            ..c
+        };
+        // what is left of the window: its size less what is used, in which only the top bit differs
+        self.granted.d.next = Granted {
+            valid: granted,
+            grant: Grant {
+                qpn: d.qpn,
+                epoch: c.epoch,
+                at: c.at,
+                pd: d.cfg.pd,
+                pmtu: d.cfg.pmtu,
+                rc: d.cfg.rc,
+                sig_all: d.cfg.sig_all,
+                ..Grant::default()
+            },
+            wqes: (c.upto - c.at.idx).get_bits::<{ WQE_SLOT_W + 1 }>(0),
+            recs: (c.una.idx - c.at.idx).get_bits::<{ REC_W + 1 }>(0) ^ (1 << REC_W),
+            packets: (c.una.psn - c.at.psn).get_bits::<{ WINDOW_W + 1 }>(0) ^ WINDOW,
+        };
+        let g = self.granted.q.val();
+        self.grants.i_valid.next = g.valid;
+        self.grants.i.next = Grant {
+            wqes: min(
+                clamp::<{ WQE_SLOT_W + 1 }>(g.wqes, GRANT_PACKETS),
+                clamp::<{ REC_W + 1 }>(g.recs, GRANT_PACKETS),
+            ),
+            packets: clamp::<{ WINDOW_W + 1 }>(g.packets, GRANT_PACKETS),
+            closes: g.packets <= GRANT_PACKETS,
+            ..g.grant
+        };
+        let report = d.restart || d.kind == Ev::Done;
+        self.tooks.i_valid.next = report;
+        self.tooks.i_data.next = SqTook {
+            qpn: d.qpn,
+            upto: c.at.idx,
+            epoch: c.epoch,
+            refetch: d.restart,
+        };
+        self.epoch_q.d.next = EpochReg {
+            valid: d.restart,
+            set: EpochSet {
+                qpn: d.qpn,
+                epoch: c.epoch,
+            },
+        };
+        let begun = kind != Ev::Idle && kind != Ev::Wqes;
+        let ended = d.kind != Ev::Idle && d.kind != Ev::Wqes && !report;
+        let gone = self.tooks.o_valid.val() && self.took_ready.val();
+        self.tooks_used.d.next = count(self.tooks_used.q.val(), begun, ended, gone);
+
+        // why nothing is sent
+        self.turns.d.next = count(self.turns.q.val(), granted, d.kind == Ev::Done, false);
+        self.shut.d.next = count(
+            self.shut.q.val(),
+            d.kind != Ev::Idle && shut && !c.shut,
+            d.kind != Ev::Idle && !shut && c.shut,
+            false,
+        );
+        let idle = !self.list.o_valid.val() && !self.turns.q.val().any();
+        self.waiting_q.d.next = Waiting {
+            idle,
+            window: idle && self.shut.q.val().any(),
+        };
+        self.waiting.next = self.waiting_q.q.val();
 
         if self.reset.val() {
             self.ev.d.next.kind = Ev::Idle;
+            self.changed.d.next.kind = Ev::Idle;
+            self.changed.d.next.restart = false;
             self.op_done.d.next = false;
-            self.grant_q.d.next.valid = false;
-            self.took_q.d.next.valid = false;
+            self.granted.d.next.valid = false;
+            self.tooks_used.d.next = 0.into();
+            self.turns.d.next = 0.into();
+            self.shut.d.next = 0.into();
         }
     }
 }

@@ -6,26 +6,30 @@
 //! | `bell` | producer index by doorbell, page already checked |
 //! | `push` | a pushed WQE; page checked here |
 //! | `rd_req`, `beat` | to and from `axi_read`; no back-pressure on beats |
-//! | `wqes` | to the segmenter: which WQEs stand in slots |
-//! | `took` | from the segmenter: which slots are free, or where to begin again |
+//! | `wqes` | to the scheduler: which WQEs stand in slots |
+//! | `took` | from the scheduler: which slots are free, or where to begin again |
 //! | `slot_at` → `slot` | the segmenter reads a slot, one cycle later |
 //! | `una` | from the completer: oldest WQE not complete, no back-pressure |
 //! | `posted` | to the completer: producer index that passed the checks, no back-pressure |
 //! | `late` | to the completer: this QP does not send, look at what is posted |
+//! | `reading` | WQEs are being fetched |
 //!
-//! All state of a QP is one context; every input is an event that reads, changes and writes it: one event a cycle.
-//! QPs with something to fetch stand in a FIFO, each at most once, and get one burst a turn: at most the free slots, not
-//! across the ring's end, and not fewer than `BURST` when more is posted, so that single free slots do not make single
-//! reads. Bursts of a QP may come back in any order; the segmenter sees WQEs in ring order.
+//! All state of a QP is one context; every input is an event that reads, changes and writes it. Four stages: choose and
+//! read, subtract, compare, decide and write; an event of a QP waits until the two before it are of others. QPs with
+//! something to fetch stand in a FIFO, each at most once, and get one burst a turn: at most the free slots, not across
+//! the ring's end, and not fewer than `BURST` when more is posted, so that single free slots do not make single reads.
+//! Bursts of a QP are numbered and may come back in any order; a RAM keeps where each ends, and what follows the oldest
+//! without a gap becomes visible. A push behind a burst takes a number too.
 //!
-//! Latency: doorbell to `rd_req` 5 cycles, last beat to `wqes` 5, push to `wqes` 2. Throughput: a doorbell or a push
-//! every 2 cycles, a burst every 3, a beat a cycle.
+//! Latency: doorbell to `rd_req` 9 cycles, last beat to `wqes` 12, push to `wqes` 5. Throughput: a doorbell a cycle, a
+//! push every 2, a burst every 4, a beat a cycle.
 //! Never: fetches for a QP that is not in RTS; trusts an index that is further than the ring is long.
 use super::ctx_ram::CtxRam;
-use super::psn::idx_within;
+use super::sq_slots::*;
 use super::sq_types::*;
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
+use crate::stream::Skid;
 use crate::types::*;
 use rocenic_contract::{counters, wqe};
 use rtl::{clocks, regs, rtl, rtl_fn};
@@ -33,10 +37,17 @@ use rust_hdl_core::prelude::*;
 
 /// Smallest burst while more is posted.
 const BURST: u64 = 4;
+/// Bursts of a QP that may be under way.
+const BURSTS: usize = 1 << BURST_W;
 /// A count of slots, 0 to all.
 const COUNT_W: usize = WQE_SLOT_W + 1;
-const TAGS: usize = 1 << RTAG_W;
+/// Reports on their way, log2.
+const TOLD_W: usize = 3;
+/// Events between their choice and the count of reports.
+const TOLD_LATE: u64 = 1;
 const WQE_BYTE_W: usize = wqe::BYTES.trailing_zeros() as usize;
+/// A place in a ring, in bytes.
+const LOW_W: usize = IDX_W + WQE_BYTE_W;
 
 #[derive(LogicState, Copy, Clone, Debug, PartialEq)]
 enum Ev {
@@ -53,13 +64,15 @@ enum Ev {
 struct SqEvent {
     kind: Ev,
     qpn: Bits<QP_W>,
-    /// Index of the took, bell or push.
-    idx: Bits<IDX_W>,
-    /// Slots that were filled.
-    filled: Bits<SLOTS>,
+    /// Producer index of the bell or push; the push's own index.
+    pi: Bits<IDX_W>,
+    at: Bits<IDX_W>,
+    /// Burst that arrived.
+    number: Bits<BURST_W>,
     took: SqTook,
     page: Bits<PAGE_W>,
     whole: Bit,
+    error: Bit,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct SqCtx {
@@ -71,12 +84,15 @@ struct SqCtx {
     listed: Bit,
     /// Bursts under way belong to the time before a refetch: forget them, fetch nothing until they are in.
     stale: Bit,
-    bursts: Bits<COUNT_W>,
-    /// Filled slots behind `upto`.
-    filled: Bits<SLOTS>,
+    /// Bursts under way.
+    bursts: Bits<{ BURST_W + 1 }>,
+    /// Oldest burst that is not visible, and the next one's number.
+    head: Bits<BURST_W>,
+    tail: Bits<BURST_W>,
+    /// Bursts that are in, from `head` on.
+    filled: Bits<BURSTS>,
     posted: Bits<IDX_W>,
     fetch: Bits<IDX_W>,
-    upto: Bits<IDX_W>,
     took: Bits<IDX_W>,
     epoch: Bits<EPOCH_W>,
 }
@@ -86,42 +102,69 @@ struct SqCfg {
     log2: Bits<4>,
     page: Bits<PAGE_W>,
 }
-/// What a tag reads.
+/// Differences.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct Burst {
-    qpn: Bits<QP_W>,
-    slot: Bits<WQE_SLOT_W>,
+struct Subtracted {
+    ev: SqEvent,
+    c: SqCtx,
+    /// After an operation on the QP.
+    forgotten: Bit,
+    base: Bits<64>,
+    /// Of the bell, and of what is posted, behind the oldest WQE that is not complete.
+    ahead: Bits<IDX_W>,
+    posted: Bits<IDX_W>,
+    size: Bits<IDX_W>,
+    page_ok: Bit,
+    /// Behind what is posted: a push that came late, or a doorbell that went back.
+    behind: Bit,
+    /// The push's index is the next to fetch; so is the bell's.
+    fits: Bit,
+    nothing_new: Bit,
+    /// All that is posted is what was taken.
+    took_all: Bit,
+    to_fetch: Bits<IDX_W>,
+    ring_idx: Bits<IDX_W>,
+    to_end: Bits<IDX_W>,
+    room: Bits<COUNT_W>,
+    /// The burst that arrived, or the next one, from `head` on.
+    place: Bits<BURST_W>,
+}
+/// Comparisons.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Compared {
+    ev: SqEvent,
+    c: SqCtx,
+    /// Where the burst is read: lower part with its carry, upper part, and that and one.
+    low: Bits<{ LOW_W + 1 }>,
+    high: Bits<{ 64 - LOW_W }>,
+    up: Bits<{ 64 - LOW_W }>,
+    page_ok: Bit,
+    bell_ok: Bit,
+    push_ok: Bit,
+    behind: Bit,
+    /// Something to fetch is left; so it is if the bell is right.
+    left: Bit,
+    bell_left: Bit,
+    /// The burst: WQEs, and whether it is worth it.
     count: Bits<COUNT_W>,
+    worth: Bit,
+    /// Bursts that are in, with this one.
+    filled: Bits<BURSTS>,
+    /// No burst is before it.
+    alone: Bit,
 }
+/// Bursts before and with `last` became visible.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct Arrived {
+struct Seen {
+    valid: Bit,
     qpn: Bits<QP_W>,
-    filled: Bits<SLOTS>,
-}
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct BeatReg {
-    valid: Bit,
-    beat: ReadBeat,
-}
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct ReqReg {
-    valid: Bit,
-    req: ReadReq,
-}
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct WqesReg {
-    valid: Bit,
-    wqes: SqReady,
+    last: Bits<BURST_W>,
+    epoch: Bits<EPOCH_W>,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct PostedReg {
     valid: Bit,
     posted: RingBell,
-}
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct LateReg {
-    valid: Bit,
-    qpn: Bits<QP_W>,
 }
 
 /// At most all slots.
@@ -134,45 +177,37 @@ fn clamp(n: Bits<IDX_W>) -> Bits<COUNT_W> {
     }
 }
 #[rtl_fn]
-fn min(a: Bits<COUNT_W>, b: Bits<COUNT_W>) -> Bits<COUNT_W> {
-    if a < b { a } else { b }
-}
-#[rtl_fn]
 fn slot_of(idx: Bits<IDX_W>) -> Bits<WQE_SLOT_W> {
     idx.get_bits::<WQE_SLOT_W>(0)
 }
 #[rtl_fn]
-pub fn slot_addr(qpn: Bits<QP_W>, slot: Bits<WQE_SLOT_W>) -> Bits<SLOT_AW> {
-    (bit_cast::<SLOT_AW, QP_W>(qpn) << WQE_SLOT_W as u64) | bit_cast::<SLOT_AW, WQE_SLOT_W>(slot)
+fn burst_addr(qpn: Bits<QP_W>, number: Bits<BURST_W>) -> Bits<{ QP_W + BURST_W }> {
+    (bit_cast::<{ QP_W + BURST_W }, QP_W>(qpn) << BURST_W as u64)
+        | bit_cast::<{ QP_W + BURST_W }, BURST_W>(number)
 }
-/// `x` turned left by `by`.
+/// Ones from bit 0 up to the first zero; never all.
 #[rtl_fn]
-fn turn(x: Bits<SLOTS>, by: Bits<WQE_SLOT_W>) -> Bits<SLOTS> {
-    let twice =
-        bit_cast::<{ 2 * SLOTS }, SLOTS>(x) | (bit_cast::<{ 2 * SLOTS }, SLOTS>(x) << SLOTS as u64);
-    (twice << by).get_bits::<SLOTS>(SLOTS)
-}
-/// `x` turned right by `by`.
-#[rtl_fn]
-fn turn_back(x: Bits<SLOTS>, by: Bits<WQE_SLOT_W>) -> Bits<SLOTS> {
-    let twice =
-        bit_cast::<{ 2 * SLOTS }, SLOTS>(x) | (bit_cast::<{ 2 * SLOTS }, SLOTS>(x) << SLOTS as u64);
-    (twice >> by).get_bits::<SLOTS>(0)
-}
-/// The `n` lowest bits.
-#[rtl_fn]
-fn lowest(n: Bits<COUNT_W>) -> Bits<SLOTS> {
-    let one = bits::<{ SLOTS + 1 }>(1) << n;
-    bit_cast::<SLOTS, { SLOTS + 1 }>(one - 1)
-}
-/// Number of ones.
-#[rtl_fn]
-fn ones(x: Bits<SLOTS>) -> Bits<COUNT_W> {
-    let mut n = bits::<COUNT_W>(0);
-    for i in 0..SLOTS {
-        n = n + x.get_bit(i);
+fn run(x: Bits<BURSTS>) -> Bits<BURST_W> {
+    let mut n = bits::<BURST_W>(BURSTS as u64 - 1);
+    for i in 1..BURSTS {
+        if !x.get_bit(BURSTS - 1 - i) {
+            n = (BURSTS as u64 - 1 - i as u64).into();
+        }
     }
     n
+}
+/// An event of `qpn` may follow these two.
+#[rtl_fn]
+fn apart(qpn: Bits<QP_W>, a: SqEvent, b: SqEvent) -> bool {
+    (a.kind == Ev::Idle || qpn != a.qpn) && (b.kind == Ev::Idle || qpn != b.qpn)
+}
+/// The event may have something to say.
+#[rtl_fn]
+fn talks(kind: Ev) -> bool {
+    match kind {
+        Ev::Op | Ev::Arrive | Ev::Bell | Ev::Push => true,
+        _ => false,
+    }
 }
 
 #[derive(LogicBlock, Default)]
@@ -208,121 +243,120 @@ pub struct SqFetch {
     pub late_valid: Signal<Out, Bit>,
     pub late_ready: Signal<In, Bit>,
     pub late: Signal<Out, Bits<QP_W>>,
+    pub reading: Signal<Out, Bit>,
     pub pulses: Signal<Out, Pulses>,
     ctx: CtxRam<SqCtx, QP_W>,
     cfg: CtxRam<SqCfg, QP_W>,
     done: CtxRam<Bits<IDX_W>, QP_W>,
+    /// Where a burst ends.
+    ends: Sdpram<Bits<IDX_W>, { QP_W + BURST_W }>,
     list: Fifo<Bits<QP_W>, QP_W, { QP_W + 1 }>,
-    slots: Sdpram<SqSlot, SLOT_AW>,
-    /// Free tags.
-    tags: Fifo<Bits<RTAG_W>, RTAG_W, { RTAG_W + 1 }>,
-    bursts: Sdpram<Burst, RTAG_W>,
-    /// Beats of a tag that are in.
-    beats: CtxRam<Bits<COUNT_W>, RTAG_W>,
-    arrived: Fifo<Arrived, RTAG_W, { RTAG_W + 1 }>,
-    boot: Reg<Bits<{ RTAG_W + 1 }>>,
+    slots: SqSlots,
     ev: Reg<SqEvent>,
     ev_op: Reg<QpOp>,
     ev_wqe: Reg<Bits<{ 8 * wqe::BYTES }>>,
+    cmp_wqe: Reg<Bits<{ 8 * wqe::BYTES }>>,
     op_done: Reg<Bit>,
-    beat_q: Reg<BeatReg>,
-    req_q: Reg<ReqReg>,
-    wqes_q: Reg<WqesReg>,
+    sub: Reg<Subtracted>,
+    cmp: Reg<Compared>,
+    seen: Reg<Seen>,
+    found: Reg<Seen>,
+    reqs: Skid<ReadReq>,
+    told: Fifo<SqReady, TOLD_W, { TOLD_W + 1 }>,
+    lates: Fifo<Bits<QP_W>, TOLD_W, { TOLD_W + 1 }>,
+    /// Places in `told` and `lates` that are taken, or may be by events under way.
+    told_used: Reg<Bits<{ TOLD_W + 1 }>>,
     posted_q: Reg<PostedReg>,
-    late_q: Reg<LateReg>,
     pulses_q: Reg<Pulses>,
 }
 impl Logic for SqFetch {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, boot, ev, ev_op, ev_wqe, op_done, beat_q, req_q, wqes_q, posted_q, late_q,
-            pulses_q
+            self, clock, ev, ev_op, ev_wqe, cmp_wqe, op_done, sub, cmp, seen, found, told_used,
+            posted_q, pulses_q
         );
         clocks!(
-            self, clock, ctx, cfg, done, list, slots, tags, bursts, beats, arrived
+            self, clock, ctx, cfg, done, ends, list, slots, reqs, told, lates
         );
         self.ctx.reset.next = self.reset.val();
         self.cfg.reset.next = self.reset.val();
         self.done.reset.next = self.reset.val();
         self.list.reset.next = self.reset.val();
-        self.tags.reset.next = self.reset.val();
-        self.beats.reset.next = self.reset.val();
-        self.arrived.reset.next = self.reset.val();
+        self.slots.reset.next = self.reset.val();
+        self.reqs.reset.next = self.reset.val();
+        self.told.reset.next = self.reset.val();
+        self.lates.reset.next = self.reset.val();
         let ev = self.ev.q.val();
-        let boot = self.boot.q.val();
-        let booted = boot == TAGS as u64;
-        let busy = self.ctx.busy.val() || !booted;
+        let s = self.sub.q.val();
+        let d = self.cmp.q.val();
+        let busy = self.ctx.busy.val();
 
-        // outputs that hold until taken
-        let wqes_q = self.wqes_q.q.val();
-        let posted_q = self.posted_q.q.val();
-        let req_q = self.req_q.q.val();
-        if self.wqes_ready.val() {
-            self.wqes_q.d.next.valid = false;
-        }
-        let late_q = self.late_q.q.val();
-        if self.late_ready.val() {
-            self.late_q.d.next.valid = false;
-        }
-        self.late_valid.next = late_q.valid;
-        self.late.next = late_q.qpn;
-        if self.rd_req_ready.val() {
-            self.req_q.d.next.valid = false;
-        }
-        self.wqes_valid.next = wqes_q.valid;
-        self.wqes.next = wqes_q.wqes;
-        self.posted_valid.next = posted_q.valid;
-        self.posted.next = posted_q.posted;
-        self.rd_req_valid.next = req_q.valid;
-        self.rd_req.next = req_q.req;
+        self.wqes_valid.next = self.told.o_valid.val();
+        self.wqes.next = self.told.o_data.val();
+        self.told.o_ready.next = self.wqes_ready.val();
+        self.late_valid.next = self.lates.o_valid.val();
+        self.late.next = self.lates.o_data.val();
+        self.lates.o_ready.next = self.late_ready.val();
+        self.rd_req_valid.next = self.reqs.o_valid.val();
+        self.rd_req.next = self.reqs.o.val();
+        self.reqs.o_ready.next = self.rd_req_ready.val();
+        self.slots.beat_valid.next = self.beat_valid.val();
+        self.slots.beat.next = self.beat.val();
+        self.slots.slot_at.next = self.slot_at.val();
+        self.slot.next = self.slots.slot.val();
+        self.reading.next = self.slots.reading.val();
+        self.posted_valid.next = self.posted_q.q.val().valid;
+        self.posted.next = self.posted_q.q.val().posted;
+        self.pulses.next = self.pulses_q.q.val();
 
-        // first cycle: choose an event and read the context
-        let talks = match ev.kind {
-            Ev::Op | Ev::Arrive | Ev::Bell | Ev::Push => true,
-            _ => false,
-        };
-        let may_talk = !busy
-            && !talks
-            && (!wqes_q.valid || self.wqes_ready.val())
-            && (!late_q.valid || self.late_ready.val());
-        let go_op = may_talk
-            && self.op_valid.val()
-            && !self.op_done.q.val()
-            // an operation may wait for bursts to come in
-            && !self.arrived.o_valid.val();
-        let go_took = !busy && self.took_valid.val() && !go_op;
-        let free_1 = !go_op && !go_took;
-        let go_arrive = may_talk && self.arrived.o_valid.val() && free_1;
-        let go_bell = may_talk && self.bell_valid.val() && free_1 && !go_arrive;
-        // a push writes its slot where a beat of this cycle would write
-        let go_push = may_talk
-            && self.push_valid.val()
-            && free_1
-            && !go_arrive
-            && !go_bell
-            && !self.beat_valid.val();
-        let go_fetch = !busy
-            && self.list.o_valid.val()
-            && self.tags.o_valid.val()
-            && ev.kind != Ev::Fetch
-            && (!req_q.valid || self.rd_req_ready.val())
-            && free_1
-            && !go_arrive
-            && !go_bell
-            && !go_push;
-        self.took_ready.next = go_took;
-        self.bell_ready.next = go_bell;
-        self.push_ready.next = go_push;
-        self.arrived.o_ready.next = go_arrive;
-        self.list.o_ready.next = go_fetch;
+        // first stage: choose an event and read the context
         let op = self.op.val();
         let took = self.took.val();
         let bell = self.bell.val();
         let push = self.push.val();
-        let arrived = self.arrived.o_data.val();
+        let arrived = self.slots.arrived.val();
+        let listed = self.list.o_data.val();
         let push_idx: Bits<IDX_W> = push.wqe.get_bits::<{ wqe::INDEX.width }>(wqe::INDEX.lsb);
         let push_qpn: Bits<24> = push.wqe.get_bits::<{ wqe::QPN.width }>(wqe::QPN.lsb);
+        let may_talk = !busy && self.told_used.q.val() < (1 << TOLD_W) - TOLD_LATE;
+        let go_op = may_talk
+            && self.op_valid.val()
+            && !self.op_done.q.val()
+            && apart(op.qpn, ev, s.ev)
+            // an operation may wait for bursts to come in
+            && !self.slots.arrived_valid.val();
+        let go_took = !busy && self.took_valid.val() && apart(took.qpn, ev, s.ev) && !go_op;
+        let free_1 = !go_op && !go_took;
+        let go_arrive =
+            may_talk && self.slots.arrived_valid.val() && apart(arrived.qpn, ev, s.ev) && free_1;
+        let go_bell =
+            may_talk && self.bell_valid.val() && apart(bell.qpn, ev, s.ev) && free_1 && !go_arrive;
+        let free_2 = free_1 && !go_arrive && !go_bell;
+        // its WQE has one register for two stages; in the last one a beat of this cycle would write too
+        let go_push = may_talk
+            && self.push_valid.val()
+            && apart(bit_cast::<QP_W, 24>(push_qpn), ev, s.ev)
+            && ev.kind != Ev::Push
+            // that one reports two cycles later than a push does
+            && s.ev.kind != Ev::Arrive
+            && !self.beat_valid.val()
+            && free_2;
+        let go_fetch = !busy
+            && self.list.o_valid.val()
+            && apart(listed, ev, s.ev)
+            && self.slots.tag_valid.val()
+            && ev.kind != Ev::Fetch
+            && s.ev.kind != Ev::Fetch
+            && d.ev.kind != Ev::Fetch
+            && self.reqs.i_ready.val()
+            && free_2
+            && !go_push;
+        self.took_ready.next = go_took;
+        self.bell_ready.next = go_bell;
+        self.push_ready.next = go_push;
+        self.slots.arrived_ready.next = go_arrive;
+        self.list.o_ready.next = go_fetch;
         let kind = if go_op {
             Ev::Op
         } else if go_took {
@@ -344,24 +378,27 @@ impl Logic for SqFetch {
             Ev::Arrive => arrived.qpn,
             Ev::Bell => bell.qpn,
             Ev::Push => bit_cast::<QP_W, 24>(push_qpn),
-            _ => self.list.o_data.val(),
+            _ => listed,
         };
-        let push_bit = lowest(1.into());
         self.ev.d.next = SqEvent {
             kind,
             qpn,
-            idx: if go_bell { bell.pi } else { push_idx + 1 },
-            filled: if go_push {
-                turn(push_bit, slot_of(push_idx))
-            } else {
-                arrived.filled
-            },
+            pi: if go_bell { bell.pi } else { push_idx + 1 },
+            at: push_idx,
+            number: arrived.number,
             took,
             page: push.page,
             whole: push.whole && push_qpn.get_bits::<{ 24 - QP_W }>(QP_W) == 0,
+            error: match op.kind {
+                QpOpKind::Error => true,
+                _ => false,
+            },
         };
         self.ev_op.d.next = op;
-        self.ev_wqe.d.next = push.wqe;
+        if go_push {
+            self.ev_wqe.d.next = push.wqe;
+        }
+        self.cmp_wqe.d.next = self.ev_wqe.q.val();
         self.ctx.raddr.next = qpn;
         self.cfg.raddr.next = qpn;
         self.done.raddr.next = qpn;
@@ -369,70 +406,138 @@ impl Logic for SqFetch {
         self.done.waddr.next = self.una.val().qpn;
         self.done.wdata.next = self.una.val().idx;
 
-        // second cycle: the context is here
+        // second stage: the context is here
         let c = self.ctx.rdata.val();
         let g = self.cfg.rdata.val();
         let done = self.done.rdata.val();
+        let op = self.ev_op.q.val();
+        let forget = match op.kind {
+            QpOpKind::Create | QpOpKind::Reset => true,
+            _ => false,
+        };
+        let mut n = c;
+        if ev.kind == Ev::Op {
+            if forget {
+                // epoch and list membership outlive the queue pair
+                n = SqCtx {
+                    listed: c.listed,
+                    epoch: c.epoch,
+                    bursts: c.bursts,
+                    stale: c.bursts.any(),
+                    ..SqCtx::default()
+                };
+            }
+            n.open = takes_bells(op.cfg.state);
+            n.send = sends(op.cfg.state);
+            self.op_done.d.next = !forget || !c.bursts.any();
+        }
+        if self.op_done.q.val() {
+            self.op_done.d.next = false;
+        }
+        self.op_ready.next = self.op_done.q.val();
+        self.cfg.we.next = ev.kind == Ev::Op;
+        self.cfg.waddr.next = ev.qpn;
+        self.cfg.wdata.next = SqCfg {
+            base: op.cfg.sq_base,
+            log2: op.cfg.sq_log2,
+            page: op.cfg.db_page,
+        };
         let size = bits::<IDX_W>(1) << g.log2;
         let ring_idx = c.fetch & (size - 1);
+        self.sub.d.next = Subtracted {
+            ev,
+            c: n,
+            forgotten: forget,
+            base: g.base,
+            ahead: ev.pi - done,
+            posted: c.posted - done,
+            size,
+            page_ok: ev.kind != Ev::Push || ev.page == g.page,
+            behind: (ev.pi - c.posted).get_bit(IDX_W - 1),
+            fits: ev.at == c.fetch,
+            nothing_new: ev.pi == c.fetch,
+            took_all: ev.took.upto == c.posted,
+            to_fetch: c.posted - c.fetch,
+            ring_idx,
+            to_end: size - ring_idx,
+            // all slots less the occupied ones
+            room: (c.took - c.fetch).get_bits::<COUNT_W>(0) ^ (SLOTS as u64),
+            place: (if ev.kind == Ev::Arrive {
+                ev.number
+            } else {
+                c.tail
+            }) - c.head,
+        };
 
-        // behind what is posted: a push that came late, or a doorbell that went back
-        let behind = (ev.idx - c.posted).get_bit(IDX_W - 1);
-        let in_ring = (ev.idx - done) <= size && !idx_within(ev.idx, done, c.posted);
-        let page_ok = ev.kind != Ev::Push || ev.page == g.page;
-        let bell_ok = c.open && page_ok && in_ring;
-        let occupied = c.fetch - c.took;
-        let push_ok = bell_ok
-            && ev.whole
-            && c.send
-            && !c.stale
-            && ev.idx - 1 == c.fetch
-            && occupied < SLOTS as u64;
-
-        let avail = clamp(c.posted - c.fetch);
-        let room = bits::<COUNT_W>(SLOTS as u64) - bit_cast::<COUNT_W, IDX_W>(occupied);
-        let to_end = clamp(size - ring_idx);
-        let count = min(min(avail, room), to_end);
-        let fetch_ok = ev.kind == Ev::Fetch
-            && c.send
-            && !c.stale
-            && count.any()
-            && (count >= BURST || count == avail || count == to_end);
-
-        // slots that follow `upto` without a gap become visible
-        let counts = (ev.kind == Ev::Arrive && !c.stale) || (ev.kind == Ev::Push && push_ok);
-        let from = slot_of(c.upto);
-        let turned = turn_back(c.filled | ev.filled, from);
-        let run = turned & !(turned + 1);
-        let seen = bit_cast::<IDX_W, COUNT_W>(ones(run));
-
-        let mut n = c;
-        match ev.kind {
-            Ev::Op => {
-                let state = self.ev_op.q.val().cfg.state;
-                let forget = match self.ev_op.q.val().kind {
-                    QpOpKind::Create | QpOpKind::Reset => true,
-                    _ => false,
-                };
-                if forget {
-                    // epoch and list membership outlive the queue pair
-                    n = SqCtx {
-                        listed: c.listed,
-                        epoch: c.epoch,
-                        bursts: c.bursts,
-                        stale: c.bursts.any(),
-                        ..SqCtx::default()
-                    };
+        // third stage
+        let c = s.c;
+        let in_ring = s.ahead <= s.size && s.ahead >= s.posted;
+        let bell_ok = c.open && s.page_ok && in_ring;
+        let burst_free = s.place != BURSTS as u64 - 1;
+        let alone = c.tail == c.head;
+        let free = clamp(s.to_fetch);
+        let end = clamp(s.to_end);
+        let by_room = s.room < free && s.room < end;
+        let by_end = end < free && !by_room;
+        self.cmp.d.next = Compared {
+            ev: s.ev,
+            c,
+            low: bit_cast::<{ LOW_W + 1 }, LOW_W>(s.base.get_bits::<LOW_W>(0))
+                + (bit_cast::<{ LOW_W + 1 }, IDX_W>(s.ring_idx) << WQE_BYTE_W as u64),
+            high: s.base.get_bits::<{ 64 - LOW_W }>(LOW_W),
+            up: s.base.get_bits::<{ 64 - LOW_W }>(LOW_W) + 1,
+            page_ok: s.page_ok,
+            bell_ok,
+            push_ok: s.ev.whole && c.send && !c.stale && s.fits && s.room.any() && burst_free,
+            behind: s.behind,
+            left: match s.ev.kind {
+                Ev::Took => {
+                    if s.ev.took.refetch {
+                        !s.took_all
+                    } else {
+                        s.to_fetch.any()
+                    }
                 }
-                n.open = takes_bells(state);
-                n.send = sends(state);
-                self.op_done.d.next = !forget || !c.bursts.any();
-            }
+                Ev::Op => s.to_fetch.any() && !s.forgotten,
+                Ev::Fetch => by_room || by_end,
+                _ => s.to_fetch.any(),
+            },
+            bell_left: !s.nothing_new,
+            count: if by_room {
+                s.room
+            } else if by_end {
+                end
+            } else {
+                free
+            },
+            worth: c.send
+                && !c.stale
+                && burst_free
+                && s.to_fetch.any()
+                && s.room.any()
+                && (!by_room || s.room >= BURST),
+            filled: c.filled | (bits::<BURSTS>(1) << s.place),
+            alone,
+        };
+
+        // fourth stage: decide
+        let c = d.c;
+        let ev = d.ev;
+        let kind = ev.kind;
+        let belled = kind == Ev::Bell || kind == Ev::Push;
+        let push_ok = kind == Ev::Push && d.bell_ok && d.push_ok;
+        let fetch_ok = kind == Ev::Fetch && d.worth;
+        let arrival = kind == Ev::Arrive && !c.stale;
+        let seen = run(d.filled);
+        let mut n = c;
+        // what is to be fetched when the event is over
+        let mut left = d.left;
+        match kind {
             Ev::Took => {
                 n.took = ev.took.upto;
                 if ev.took.refetch {
                     n.fetch = ev.took.upto;
-                    n.upto = ev.took.upto;
+                    n.head = c.tail;
                     n.filled = 0.into();
                     n.stale = c.bursts.any();
                     n.epoch = ev.took.epoch;
@@ -441,174 +546,146 @@ impl Logic for SqFetch {
             Ev::Arrive => {
                 n.bursts = c.bursts - 1;
                 n.stale = c.stale && c.bursts != 1;
+                if arrival {
+                    n.head = c.head + seen;
+                    n.filled = d.filled >> seen;
+                }
             }
             Ev::Bell | Ev::Push => {
-                if bell_ok {
-                    n.posted = ev.idx;
+                if d.bell_ok {
+                    n.posted = ev.pi;
+                    left = d.bell_left && !push_ok;
                 }
-                if ev.kind == Ev::Push && push_ok {
-                    n.fetch = ev.idx;
+                if push_ok {
+                    n.fetch = ev.pi;
+                    if !d.alone {
+                        n.tail = c.tail + 1;
+                        n.filled = d.filled;
+                    }
                 }
             }
             Ev::Fetch => {
                 n.listed = false;
                 if fetch_ok {
-                    n.fetch = c.fetch + bit_cast::<IDX_W, COUNT_W>(count);
+                    n.fetch = c.fetch + bit_cast::<IDX_W, COUNT_W>(d.count);
                     n.bursts = c.bursts + 1;
+                    n.tail = c.tail + 1;
                 }
             }
-            Ev::Idle => {}
-        }
-        if counts {
-            n.upto = c.upto + seen;
-            n.filled = turn(turned & !run, from);
+            _ => {}
         }
         // on the list when there is something to fetch; whether it can be fetched now is seen at the turn
-        let wanted = if ev.kind == Ev::Fetch {
-            fetch_ok && avail != count
-        } else {
-            ev.kind != Ev::Idle && n.send && !n.stale && !n.listed && n.posted != n.fetch
-        };
+        let wanted = kind != Ev::Idle
+            && left
+            && n.send
+            && !n.stale
+            && if kind == Ev::Fetch {
+                fetch_ok
+            } else {
+                !c.listed
+            };
         if wanted {
             n.listed = true;
         }
         self.list.i_valid.next = wanted;
         self.list.i_data.next = ev.qpn;
-        self.ctx.we.next = ev.kind != Ev::Idle;
+        self.ctx.we.next = kind != Ev::Idle;
         self.ctx.waddr.next = ev.qpn;
         self.ctx.wdata.next = n;
-        let cfg = self.ev_op.q.val().cfg;
-        self.cfg.we.next = ev.kind == Ev::Op;
-        self.cfg.waddr.next = ev.qpn;
-        self.cfg.wdata.next = SqCfg {
-            base: cfg.sq_base,
-            log2: cfg.sq_log2,
-            page: cfg.db_page,
+
+        // the burst
+        let tag = self.slots.tag.val();
+        let high = if d.low.get_bit(LOW_W) { d.up } else { d.high };
+        self.reqs.i_valid.next = fetch_ok;
+        self.reqs.i.next = ReadReq {
+            tag,
+            iova: (bit_cast::<64, { 64 - LOW_W }>(high) << LOW_W as u64)
+                | bit_cast::<64, LOW_W>(d.low.get_bits::<LOW_W>(0)),
+            bytes: bit_cast::<PLEN_W, COUNT_W>(d.count) << WQE_BYTE_W as u64,
         };
-        if self.op_done.q.val() {
-            self.op_done.d.next = false;
-        }
-        self.op_ready.next = self.op_done.q.val();
-        let belled = ev.kind == Ev::Bell || ev.kind == Ev::Push;
-        let error = match self.ev_op.q.val().kind {
-            QpOpKind::Error => true,
-            _ => false,
+        self.slots.burst_valid.next = fetch_ok;
+        self.slots.burst.next = Burst {
+            qpn: ev.qpn,
+            number: c.tail,
+            slot: slot_of(c.fetch),
         };
+        self.ends.we.next = fetch_ok || push_ok;
+        self.ends.waddr.next = burst_addr(ev.qpn, c.tail);
+        self.ends.wdata.next = n.fetch;
+        self.slots.store_valid.next = push_ok;
+        self.slots.store.next = Store {
+            at: slot_addr(ev.qpn, slot_of(ev.at)),
+            wqe: self.cmp_wqe.q.val(),
+        };
+
+        // what is to be told: an arrival's end is looked up first
+        self.seen.d.next = Seen {
+            valid: arrival && seen.any(),
+            qpn: ev.qpn,
+            last: c.head + seen - 1,
+            epoch: c.epoch,
+        };
+        self.found.d.next = self.seen.q.val();
+        self.ends.raddr.next = burst_addr(self.seen.q.val().qpn, self.seen.q.val().last);
+        let found = self.found.q.val();
+        let pushed = push_ok && d.alone;
+        self.told.i_valid.next = found.valid || pushed;
+        self.told.i_data.next = if found.valid {
+            SqReady {
+                qpn: found.qpn,
+                upto: self.ends.rdata.val(),
+                epoch: found.epoch,
+            }
+        } else {
+            SqReady {
+                qpn: ev.qpn,
+                upto: ev.pi,
+                epoch: c.epoch,
+            }
+        };
+        let late = (kind == Ev::Op && ev.error) || (belled && d.bell_ok && !c.send);
+        self.lates.i_valid.next = late;
+        self.lates.i_data.next = ev.qpn;
+        let silent = talks(kind) && !late && !pushed && !(arrival && seen.any());
+        self.told_used.d.next = self.told_used.q.val()
+            + bit_cast::<{ TOLD_W + 1 }, 1>(talks(self.ev.q.val().kind).into())
+            - bit_cast::<{ TOLD_W + 1 }, 1>(silent.into())
+            - bit_cast::<{ TOLD_W + 1 }, 1>(
+                (self.told.o_valid.val() && self.wqes_ready.val()).into(),
+            )
+            - bit_cast::<{ TOLD_W + 1 }, 1>(
+                (self.lates.o_valid.val() && self.late_ready.val()).into(),
+            );
         self.posted_q.d.next = PostedReg {
-            valid: ev.kind == Ev::Op || (belled && bell_ok),
+            valid: kind == Ev::Op || (belled && d.bell_ok),
             posted: RingBell {
                 qpn: ev.qpn,
                 pi: n.posted,
             },
         };
-        if (ev.kind == Ev::Op && error) || (belled && bell_ok && !c.send) {
-            self.late_q.d.next = LateReg {
-                valid: true,
-                qpn: ev.qpn,
-            };
-        }
-        if counts && run.any() {
-            self.wqes_q.d.next = WqesReg {
-                valid: true,
-                wqes: SqReady {
-                    qpn: ev.qpn,
-                    upto: n.upto,
-                    epoch: c.epoch,
-                },
-            };
-        }
-
-        // the burst
-        self.tags.o_ready.next = fetch_ok;
-        let tag = self.tags.o_data.val();
-        if fetch_ok {
-            self.req_q.d.next = ReqReg {
-                valid: true,
-                req: ReadReq {
-                    tag,
-                    iova: g.base + (bit_cast::<64, IDX_W>(ring_idx) << WQE_BYTE_W as u64),
-                    bytes: bit_cast::<PLEN_W, COUNT_W>(count) << WQE_BYTE_W as u64,
-                },
-            };
-        }
-        self.bursts.we.next = fetch_ok;
-        self.bursts.waddr.next = tag;
-        self.bursts.wdata.next = Burst {
-            qpn: ev.qpn,
-            slot: slot_of(c.fetch),
-            count,
-        };
-
-        // beats: tag and position are read in the first cycle, the slot is written in the second
-        let bq = self.beat_q.q.val();
-        let burst = self.bursts.rdata.val();
-        let pos = self.beats.rdata.val();
-        self.beat_q.d.next = BeatReg {
-            valid: self.beat_valid.val(),
-            beat: self.beat.val(),
-        };
-        self.bursts.raddr.next = self.beat.val().tag;
-        self.beats.raddr.next = self.beat.val().tag;
-        self.beats.we.next = bq.valid;
-        self.beats.waddr.next = bq.beat.tag;
-        self.beats.wdata.next = if bq.beat.last { 0.into() } else { pos + 1 };
-        let store = push_ok && ev.kind == Ev::Push;
-        let beat_slot = burst.slot + bit_cast::<WQE_SLOT_W, COUNT_W>(pos);
-        self.slots.we.next = bq.valid || store;
-        self.slots.waddr.next = if bq.valid {
-            slot_addr(burst.qpn, beat_slot)
-        } else {
-            slot_addr(ev.qpn, slot_of(c.fetch))
-        };
-        self.slots.wdata.next = SqSlot {
-            wqe: if bq.valid {
-                bq.beat.data
-            } else {
-                self.ev_wqe.q.val()
-            },
-            bus_err: bq.valid && bq.beat.error,
-        };
-        self.slots.raddr.next = self.slot_at.val();
-        self.slot.next = self.slots.rdata.val();
-        let all_in = bq.valid && bq.beat.last;
-        self.arrived.i_valid.next = all_in;
-        self.arrived.i_data.next = Arrived {
-            qpn: burst.qpn,
-            filled: turn(lowest(burst.count), burst.slot),
-        };
-        self.tags.i_valid.next = all_in || !booted;
-        self.tags.i_data.next = if booted {
-            bq.beat.tag
-        } else {
-            bit_cast::<RTAG_W, { RTAG_W + 1 }>(boot)
-        };
-        if !booted {
-            self.boot.d.next = boot + 1;
-        }
 
         let mut p = Pulses::default();
-        p = p.replace_bit(counters::index::DOORBELL_BAD_PAGE, belled && !page_ok);
+        p = p.replace_bit(counters::index::DOORBELL_BAD_PAGE, belled && !d.page_ok);
         p = p.replace_bit(
             counters::index::DOORBELL_BAD_VALUE,
-            belled && page_ok && !bell_ok && !(ev.kind == Ev::Push && c.open && behind),
+            belled && d.page_ok && !d.bell_ok && !(kind == Ev::Push && c.open && d.behind),
         );
-        p = p.replace_bit(counters::index::PUSH_ACCEPTED, store);
+        p = p.replace_bit(counters::index::PUSH_ACCEPTED, push_ok);
         p = p.replace_bit(
             counters::index::PUSH_FALLBACK,
-            ev.kind == Ev::Push && page_ok && !push_ok,
+            kind == Ev::Push && d.page_ok && !push_ok,
         );
         self.pulses_q.d.next = p;
-        self.pulses.next = self.pulses_q.q.val();
 
         if self.reset.val() {
-            self.boot.d.next = 0.into();
             self.ev.d.next.kind = Ev::Idle;
+            self.sub.d.next.ev.kind = Ev::Idle;
+            self.cmp.d.next.ev.kind = Ev::Idle;
+            self.seen.d.next.valid = false;
+            self.found.d.next.valid = false;
             self.op_done.d.next = false;
-            self.beat_q.d.next.valid = false;
-            self.req_q.d.next.valid = false;
-            self.wqes_q.d.next.valid = false;
+            self.told_used.d.next = 0.into();
             self.posted_q.d.next.valid = false;
-            self.late_q.d.next.valid = false;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What travels between the blocks of the requester only.
 use crate::cfg::*;
 use crate::qp::psn::PSN_W;
+use crate::types::SendRec;
 use rocenic_contract::{cmd::qp_state, counters, wqe};
 use rtl::rtl_fn;
 use rust_hdl_core::prelude::*;
@@ -9,6 +10,8 @@ use rust_hdl_core::prelude::*;
 pub type Pulses = Bits<{ counters::COUNT }>;
 /// WQE slots of one QP.
 pub const SLOTS: usize = 1 << WQE_SLOT_W;
+/// Bursts of one QP that are not yet visible, log2 of more than there may be.
+pub const BURST_W: usize = 4;
 /// Address of a slot: QPN, then the low bits of the WQE's index.
 pub const SLOT_AW: usize = QP_W + WQE_SLOT_W;
 
@@ -36,6 +39,17 @@ pub struct SqUna {
     pub qpn: Bits<QP_W>,
     pub idx: Bits<IDX_W>,
     pub psn: Bits<PSN_W>,
+    /// `psn` is packet `pkt` of WQE `idx`; else more WQEs are about to complete.
+    pub exact: Bit,
+    pub pkt: Bits<PSN_W>,
+}
+
+/// Segmenter to completer, when a WQE is begun or gone on with: its record, and how far it goes in this turn.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct SendMark {
+    pub rec: SendRec,
+    /// The turn gives the PSNs before this one to packets of this WQE.
+    pub upto: Bits<PSN_W>,
 }
 
 /// A WQE in its slot.
@@ -90,12 +104,21 @@ pub struct SendJob {
     /// The answer of the key table belongs to it.
     pub keyed: Bit,
     pub length: Bits<{ wqe::LENGTH.width }>,
-    /// Offset of the last byte: 0 when there is none.
-    pub last_byte: Bits<{ wqe::LENGTH.width }>,
+    /// Number of packets less one.
+    pub packets_1: Bits<PSN_W>,
+    /// Bytes in the last packet.
+    pub last_len: Bits<PLEN_W>,
     pub va: Bits<{ wqe::REMOTE_VA.width }>,
     pub rkey: Bits<{ wqe::RKEY.width }>,
     pub imm: Bits<{ wqe::IMM_OR_INVKEY.width }>,
     pub data: Bits<{ 8 * wqe::MAX_INLINE }>,
+}
+
+/// Why the scheduler sends nothing: it has nothing to send; or that, and QPs with work are at their limits.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct Waiting {
+    pub idle: Bit,
+    pub window: Bit,
 }
 
 /// End of a grant.
@@ -105,6 +128,21 @@ pub struct GrantDone {
     pub at: SendCursor,
     /// A WQE could not be sent: the QP sends no more.
     pub stop: Bit,
+}
+
+/// Address of a QP's slot.
+#[rtl_fn]
+pub fn slot_addr(qpn: Bits<QP_W>, slot: Bits<WQE_SLOT_W>) -> Bits<SLOT_AW> {
+    (bit_cast::<SLOT_AW, QP_W>(qpn) << WQE_SLOT_W as u64) | bit_cast::<SLOT_AW, WQE_SLOT_W>(slot)
+}
+
+/// PMTU code 0 would be 2^this bytes.
+const PMTU_BASE_W: u64 = 7;
+
+/// log2 of the PMTU.
+#[rtl_fn]
+pub fn pmtu_w(code: Bits<3>) -> Bits<5> {
+    bit_cast::<5, 3>(code) + PMTU_BASE_W
 }
 
 /// A QP in this state takes doorbells of its send queue.

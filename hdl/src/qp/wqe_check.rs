@@ -8,9 +8,9 @@
 //! | `turn` | the grant again, to the segmenter |
 //! | `job`, `key` | each WQE of the grant, and the key table's answer for those that are `keyed` |
 //!
-//! Latency: `grant` to `job` 5 cycles, to `key` 8. Throughput: a WQE a cycle; 2 cycles between grants.
+//! Latency: `grant` to `job` 6 cycles, to `key` 8. Throughput: a WQE a cycle; 2 cycles between grants.
 //! Never: more WQEs or key lookups under way than the FIFOs hold.
-use super::sq_fetch::slot_addr;
+use super::psn::PSN_W;
 use super::sq_types::*;
 use crate::cfg::*;
 use crate::layout::logic_struct;
@@ -43,6 +43,7 @@ struct ReadStage {
     idx: Bits<IDX_W>,
     final_job: Bit,
     pd: Bits<16>,
+    pmtu: Bits<3>,
     rc: Bit,
     sig_all: Bit,
 }
@@ -50,7 +51,15 @@ struct ReadStage {
 struct JobStage {
     valid: Bit,
     job: SendJob,
+    pmtu: Bits<3>,
+    /// Offset of the last byte: 0 when there is none.
+    last_byte: Bits<{ wqe::LENGTH.width }>,
     mr: MrReq,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct SizedStage {
+    valid: Bit,
+    job: SendJob,
 }
 
 /// Operations this device does.
@@ -116,13 +125,14 @@ pub struct WqeCheck {
     walk: Reg<Walk>,
     read: Reg<ReadStage>,
     checked: Reg<JobStage>,
+    sized: Reg<SizedStage>,
     /// Jobs between the slot read and the segmenter.
     under_way: Reg<Bits<{ JOB_W + 1 }>>,
 }
 impl Logic for WqeCheck {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, walk, read, checked, under_way);
+        regs!(self, clock, walk, read, checked, sized, under_way);
         clocks!(self, clock, turns, jobs, keys);
         self.turns.reset.next = self.reset.val();
         self.jobs.reset.next = self.reset.val();
@@ -160,6 +170,7 @@ impl Logic for WqeCheck {
             idx: walk.idx,
             final_job: walk.left == 1,
             pd: walk.grant.pd,
+            pmtu: walk.grant.pmtu,
             rc: walk.grant.rc,
             sig_all: walk.grant.sig_all,
         };
@@ -181,17 +192,20 @@ impl Logic for WqeCheck {
                 inline,
                 keyed: !inline && w.length.any() && fault == status::SUCCESS,
                 length: w.length,
-                last_byte: if w.length.any() {
-                    w.length - 1
-                } else {
-                    0.into()
-                },
+                packets_1: 0.into(),
+                last_len: 0.into(),
                 va: w.remote_va,
                 rkey: w.rkey,
                 imm: w.imm_or_invkey,
                 data: slot
                     .wqe
                     .get_bits::<{ 8 * wqe::MAX_INLINE }>(wqe::SGE0_VA.lsb),
+            },
+            pmtu: s.pmtu,
+            last_byte: if w.length.any() {
+                w.length - 1
+            } else {
+                0.into()
             },
             mr: MrReq {
                 key: w.sge0_lkey,
@@ -202,8 +216,24 @@ impl Logic for WqeCheck {
             },
         };
         let checked = self.checked.q.val();
-        self.jobs.i_valid.next = checked.valid;
-        self.jobs.i_data.next = checked.job;
+        // cut it into packets
+        let shift = pmtu_w(checked.pmtu);
+        let offset = bit_cast::<PLEN_W, { wqe::LENGTH.width }>(checked.last_byte)
+            & ((bits::<PLEN_W>(1) << shift) - 1);
+        self.sized.d.next = SizedStage {
+            valid: checked.valid,
+            job: SendJob {
+                packets_1: bit_cast::<PSN_W, { wqe::LENGTH.width }>(checked.last_byte >> shift),
+                last_len: if checked.job.length.any() {
+                    offset + 1
+                } else {
+                    0.into()
+                },
+                ..checked.job
+            },
+        };
+        self.jobs.i_valid.next = self.sized.q.val().valid;
+        self.jobs.i_data.next = self.sized.q.val().job;
         self.mr_req_valid.next = checked.valid && checked.job.keyed;
         self.mr_req.next = checked.mr;
         self.keys.i_valid.next = self.mr_rsp_valid.val();
@@ -227,6 +257,7 @@ impl Logic for WqeCheck {
             self.walk.d.next.active = false;
             self.read.d.next.valid = false;
             self.checked.d.next.valid = false;
+            self.sized.d.next.valid = false;
             self.under_way.d.next = 0.into();
         }
     }

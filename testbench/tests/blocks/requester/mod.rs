@@ -558,6 +558,15 @@ fn no_more_is_outstanding_than_the_window_allows() {
         b.log.iter().rfind(|p| p.qpn == 40).unwrap().ack_req,
         "the last packet of the window asks for an ACK"
     );
+    // an ACK for a packet that has its number but was never sent
+    let early = (b.qps[&40].start_psn + 1500) % PSN;
+    b.answer(1, 40, early, syndrome::ACK);
+    b.steps(2000);
+    assert_eq!((b.qps[&40].sent, b.qps[&40].cqes.len()), (1024, 0));
+    assert_eq!(b.count(Counter::RxDropStaleResponse), 1);
+    // 22000 cycles, less the way from the doorbells to the 1024th packet
+    assert!(b.count(Counter::StallWindow) > 10_000, "stalls are counted");
+    assert!(b.count(Counter::StallWqe) > 30, "the first fetch");
     b.fate = Box::new(|_, _| Fate::Take);
     for n in [40, 41] {
         let psn = (b.qps[&n].epsn + PSN - 1) % PSN;
@@ -565,6 +574,31 @@ fn no_more_is_outstanding_than_the_window_allows() {
     }
     b.until(50_000, "everything", |b| b.idle());
     b.all_good();
+    let after = b.count(Counter::StallWindow);
+    b.steps(2000);
+    assert_eq!(b.count(Counter::StallWindow), after, "nothing waits");
+}
+
+#[test]
+fn an_ack_that_comes_after_the_restart_it_makes_pointless_is_not_forgotten() {
+    // the ACK comes while the WQEs are fetched again, while they are sent again, and behind that
+    for delay in (1000..4400).step_by(97) {
+        let mut b = Bench::new();
+        b.open(5, |c| {
+            c.pmtu = 1.into();
+            c.timeout = 1.into();
+        });
+        b.delay = (delay, delay);
+        b.latency = (500, 500);
+        for _ in 0..3 {
+            for len in [10, 1000, 600, 0, 2000, 300] {
+                simple(&mut b, 5, Write, len);
+            }
+            b.bell(5);
+            b.until(60_000, "six messages", |b| b.idle());
+        }
+        b.all_good();
+    }
 }
 
 #[test]
@@ -709,7 +743,7 @@ fn small_messages_leave_at_the_rate_of_the_budget() {
         ("64 B WRITE from the ring, 16 QPs", &sixteen[..], 64, 0, 5.0),
         ("32 B WRITE pushed, 16 QPs", &sixteen[..], 32, 3, 4.05),
         ("32 B WRITE pushed, 1 QP", &sixteen[..1], 32, 6, 8.0),
-        ("64 B WRITE from the ring, 1 QP", &sixteen[..1], 64, 0, 16.0),
+        ("64 B WRITE from the ring, 1 QP", &sixteen[..1], 64, 0, 8.0),
     ] {
         let mut b = Bench::new();
         for q in qpns {

@@ -1,0 +1,203 @@
+//! What an ACK, a NAK or a timer that ran out does to a QP: progress, retries, RNR waits, and the end.
+//!
+//! | port | what |
+//! |---|---|
+//! | `ev`, `ctx`, `cfg`, `deadline` | the event, its QP, and when a timer set now runs out; compared here |
+//! | `ev_2`, `ctx_2`, `cfg_2` | the same, one cycle later |
+//! | `n`, `kick`, `pulses` | then: the QP afterwards, whether to look at its oldest WQE, what to count |
+//!
+//! Only PSNs from the oldest unacknowledged to the last given to a packet count. New progress resets both retry
+//! counters and the ACK timer. An RNR wait is ended by its own timer only.
+use super::ack_timer::TICK_W;
+use super::cpl_types::*;
+use super::psn::{PSN_W, psn_before};
+use super::sq_types::Pulses;
+use crate::prim::Reg;
+use rocenic_contract::syndrome as aeth;
+use rocenic_contract::wire::aeth as layout;
+use rocenic_contract::{counters, status};
+use rtl::{regs, rtl, rtl_fn};
+use rust_hdl_core::prelude::*;
+
+/// Retry count that never ends (IBTA 9.7.5.2.8).
+const FOR_EVER: u64 = 7;
+
+/// What was compared.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Compared {
+    is_ack: Bit,
+    is_rnr: Bit,
+    is_nak: Bit,
+    is_seq: Bit,
+    /// Its PSN is outstanding.
+    inside: Bit,
+    una: Bits<PSN_W>,
+    progress: Bit,
+    /// Nothing is outstanding any more.
+    all: Bit,
+    /// The timer that ran out is the one that is set.
+    expired: Bit,
+    deadline: Bits<TICK_W>,
+}
+
+/// Completion status of a NAK that ends the QP.
+#[rtl_fn]
+fn nak_status(code: Bits<{ layout::SYNDROME_VALUE.width }>) -> Bits<8> {
+    match code.index() {
+        aeth::nak::index::INVALID_REQUEST => status::REM_INV_REQ_ERR.into(),
+        aeth::nak::index::REMOTE_ACCESS => status::REM_ACCESS_ERR.into(),
+        aeth::nak::index::REMOTE_OPERATIONAL => status::REM_OP_ERR.into(),
+        _ => status::BAD_RESP_ERR.into(),
+    }
+}
+
+#[derive(LogicBlock, Default)]
+pub struct AckRule {
+    pub clock: Signal<In, Clock>,
+    pub ev: Signal<In, CplEvent>,
+    pub ctx: Signal<In, CplCtx>,
+    pub cfg: Signal<In, CplCfg>,
+    pub deadline: Signal<In, Bits<TICK_W>>,
+    pub ev_2: Signal<In, CplEvent>,
+    pub ctx_2: Signal<In, CplCtx>,
+    pub cfg_2: Signal<In, CplCfg>,
+    pub n: Signal<Out, CplCtx>,
+    pub kick: Signal<Out, Bit>,
+    pub pulses: Signal<Out, Pulses>,
+    compared: Reg<Compared>,
+}
+impl Logic for AckRule {
+    #[rtl]
+    fn update(&mut self) {
+        regs!(self, clock, compared);
+
+        // compare
+        let a = self.ev.val().ack;
+        let c = self.ctx.val();
+        let value = a.syndrome.get_bits::<{ layout::SYNDROME_VALUE.width }>(0);
+        let sort = a.syndrome.get_bits::<3>(layout::SYNDROME_VALUE.width);
+        let is_ack = sort == aeth::kind::ACK;
+        let is_nak = sort == aeth::kind::NAK;
+        let una = if is_ack { self.ev.val().after } else { a.psn };
+        self.compared.d.next = Compared {
+            is_ack,
+            is_rnr: sort == aeth::kind::RNR,
+            is_nak,
+            is_seq: is_nak && value == aeth::nak::SEQUENCE,
+            inside: !psn_before(a.psn, c.una) && psn_before(a.psn, c.unsent),
+            una,
+            progress: una != c.una,
+            all: una == c.unsent,
+            expired: c.timer.armed && c.timer.deadline == self.ev.val().deadline,
+            deadline: self.deadline.val(),
+        };
+
+        // decide
+        let ev = self.ev_2.val();
+        let c = self.ctx_2.val();
+        let g = self.cfg_2.val();
+        let x = self.compared.q.val();
+        let value = ev
+            .ack
+            .syndrome
+            .get_bits::<{ layout::SYNDROME_VALUE.width }>(0);
+        let counts = c.live && x.inside && (x.is_ack || x.is_rnr || x.is_nak);
+        let retry = if x.progress { g.retry_cnt } else { c.retry };
+        let rnr_retry = if x.progress { g.rnr_retry } else { c.rnr_retry };
+        // a restart that is still to be sent makes further ones pointless
+        let settled = c.rewind || c.doomed || c.rnr;
+        let mut n = c;
+        let mut kick = false;
+        let mut p = Pulses::default();
+        if ev.kind == CplKind::Ack {
+            p = p.replace_bit(counters::index::RX_DROP_STALE_RESPONSE, !counts);
+            p = p.replace_bit(counters::index::RX_ACKS, counts && x.is_ack);
+            p = p.replace_bit(counters::index::RX_NAK_SEQ, counts && x.is_seq);
+            p = p.replace_bit(
+                counters::index::RX_NAK_INV_REQ,
+                counts && x.is_nak && value == aeth::nak::INVALID_REQUEST,
+            );
+            p = p.replace_bit(
+                counters::index::RX_NAK_ACCESS,
+                counts && x.is_nak && value == aeth::nak::REMOTE_ACCESS,
+            );
+            p = p.replace_bit(
+                counters::index::RX_NAK_OP,
+                counts && x.is_nak && value == aeth::nak::REMOTE_OPERATIONAL,
+            );
+            p = p.replace_bit(counters::index::RX_RNR, counts && x.is_rnr);
+            if counts {
+                n.una = x.una;
+                n.retry = retry;
+                n.rnr_retry = rnr_retry;
+                kick = true;
+                if (x.progress && !c.rnr) || (x.is_seq && !settled) {
+                    n.timer.armed = g.timed && !(x.all && !x.is_seq);
+                    n.timer.deadline = x.deadline;
+                }
+                if x.is_seq && !settled {
+                    if retry == 0 {
+                        n.doomed = true;
+                        n.doom = status::RETRY_EXC_ERR.into();
+                        p = p.replace_bit(counters::index::RETRY_EXCEEDED, true);
+                    } else {
+                        n.retry = retry - 1;
+                        n.rewind = true;
+                        n.hold = false;
+                        p = p.replace_bit(counters::index::RETRIES, true);
+                    }
+                }
+                if x.is_nak && !x.is_seq && !c.doomed {
+                    n.doomed = true;
+                    n.doom = nak_status(value);
+                }
+                if x.is_rnr && !settled {
+                    if rnr_retry == 0 {
+                        n.doomed = true;
+                        n.doom = status::RNR_RETRY_EXC_ERR.into();
+                        p = p.replace_bit(counters::index::RNR_RETRY_EXCEEDED, true);
+                    } else {
+                        if rnr_retry != FOR_EVER {
+                            n.rnr_retry = rnr_retry - 1;
+                        }
+                        n.rnr = true;
+                        n.timer.armed = true;
+                        n.timer.deadline = x.deadline;
+                        n.rewind = true;
+                        n.hold = true;
+                        p = p.replace_bit(counters::index::RNR_WAITS, true);
+                    }
+                }
+            }
+        }
+        if ev.kind == CplKind::Expire && x.expired {
+            n.timer.armed = g.timed && (c.rnr || c.una != c.unsent);
+            n.timer.deadline = x.deadline;
+            n.rnr = false;
+            kick = true;
+            if c.rnr {
+                n.rewind = true;
+                n.hold = false;
+                p = p.replace_bit(counters::index::RETRIES, true);
+            } else if c.una == c.unsent {
+                n.timer.armed = false;
+            } else if c.retry == 0 {
+                p = p.replace_bit(counters::index::TIMEOUTS, !c.doomed);
+                p = p.replace_bit(counters::index::RETRY_EXCEEDED, !c.doomed);
+                if !c.doomed {
+                    n.doomed = true;
+                    n.doom = status::RETRY_EXC_ERR.into();
+                }
+            } else {
+                n.retry = c.retry - 1;
+                n.rewind = true;
+                n.hold = false;
+                p = p.replace_bit(counters::index::TIMEOUTS, true);
+                p = p.replace_bit(counters::index::RETRIES, true);
+            }
+        }
+        self.n.next = n;
+        self.kick.next = kick;
+        self.pulses.next = p;
+    }
+}
