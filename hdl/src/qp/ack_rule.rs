@@ -132,7 +132,7 @@ impl Logic for AckRule {
                 n.rnr_retry = rnr_retry;
                 kick = true;
                 if (x.progress && !c.rnr) || (x.is_seq && !settled) {
-                    n.timer.armed = g.timed && !(x.all && !x.is_seq);
+                    n.timer.armed = g.timed && (!x.all || x.is_seq);
                     n.timer.deadline = x.deadline;
                 }
                 if x.is_seq && !settled {

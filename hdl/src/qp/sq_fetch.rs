@@ -646,7 +646,8 @@ impl Logic for SqFetch {
         let late = (kind == Ev::Op && ev.error) || (belled && d.bell_ok && !c.send);
         self.lates.i_valid.next = late;
         self.lates.i_data.next = ev.qpn;
-        let silent = talks(kind) && !late && !pushed && !(arrival && seen.any());
+        let says = late || pushed || (arrival && seen.any());
+        let silent = talks(kind) && !says;
         self.told_used.d.next = self.told_used.q.val()
             + bit_cast::<{ TOLD_W + 1 }, 1>(talks(self.ev.q.val().kind).into())
             - bit_cast::<{ TOLD_W + 1 }, 1>(silent.into())
