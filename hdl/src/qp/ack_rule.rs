@@ -10,7 +10,7 @@
 //! counters and the ACK timer. An RNR wait is ended by its own timer only.
 use super::ack_timer::TICK_W;
 use super::cpl_types::*;
-use super::psn::{PSN_W, psn_before};
+use super::psn::{PSN_W, psn_within};
 use super::sq_types::Pulses;
 use crate::prim::Reg;
 use rocenic_contract::syndrome as aeth;
@@ -84,7 +84,7 @@ impl Logic for AckRule {
             is_rnr: sort == aeth::kind::RNR,
             is_nak,
             is_seq: is_nak && value == aeth::nak::SEQUENCE,
-            inside: !psn_before(a.psn, c.una) && psn_before(a.psn, c.unsent),
+            inside: psn_within(a.psn, c.una, c.unsent),
             una,
             progress: una != c.una,
             all: una == c.unsent,

@@ -12,6 +12,12 @@ pub fn psn_before(a: Bits<PSN_W>, b: Bits<PSN_W>) -> bool {
     (a - b).get_bit(PSN_W - 1)
 }
 
+/// `p` stands in `from .. to` (`to` not included), a window of less than half of all PSNs.
+#[rtl_fn]
+pub fn psn_within(p: Bits<PSN_W>, from: Bits<PSN_W>, to: Bits<PSN_W>) -> bool {
+    !psn_before(p, from) && psn_before(p, to)
+}
+
 /// `a` comes before `b` in a ring whose indices run freely; they are less than half of the indices apart.
 #[rtl_fn]
 pub fn idx_before<const N: usize>(a: Bits<N>, b: Bits<N>) -> bool {
