@@ -2,6 +2,7 @@
 mod bench;
 mod contract_docs;
 mod demo;
+mod formal;
 mod generate;
 mod lint;
 mod rtl;
@@ -33,6 +34,8 @@ enum Command {
     Rtl(rtl::Args),
     /// Check the emitted Verilog with Verilator and yosys
     Lint(lint::Args),
+    /// Prove properties of small blocks
+    Formal(formal::Args),
     /// Measure against the budgets, in RTL cycles
     Bench(bench::Args),
     /// Write the generated documents; `--check` fails when one is stale
@@ -47,6 +50,7 @@ fn main() -> anyhow::Result<()> {
         Command::Vm(a) => vm::run(a),
         Command::Rtl(a) => rtl::run(a),
         Command::Lint(a) => lint::run(a),
+        Command::Formal(a) => formal::run(a),
         Command::Bench(a) => bench::run(a),
         Command::Gen(a) => generate::run(a),
     }

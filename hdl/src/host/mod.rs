@@ -4,7 +4,7 @@ pub mod axi_write;
 pub mod axil_regs;
 pub mod cmd;
 pub(crate) mod cmd_check;
-mod cmd_verdict;
+pub mod cmd_verdict;
 pub mod control;
 pub mod counters;
 pub mod cq_engine;

@@ -6,6 +6,7 @@ mod beats;
 mod counters;
 mod cq_engine;
 mod dma;
+mod doorbells;
 mod fifo;
 mod from_axis;
 mod icrc_insert;
