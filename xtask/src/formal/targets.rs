@@ -34,7 +34,6 @@ struct Order {
     c: Signal<In, Bits<PSN_W>>,
     i: Signal<In, Bits<IDX_W>>,
     j: Signal<In, Bits<IDX_W>>,
-    k: Signal<In, Bits<IDX_W>>,
     comes_before: Signal<Out, Bit>,
     stands_in: Signal<Out, Bit>,
     idx: Signal<Out, Bit>,
@@ -44,7 +43,7 @@ impl Logic for Order {
     fn update(&mut self) {
         self.comes_before.next = psn_before(self.a.val(), self.b.val());
         self.stands_in.next = psn_within(self.a.val(), self.b.val(), self.c.val());
-        self.idx.next = idx_within::<IDX_W>(self.i.val(), self.j.val(), self.k.val());
+        self.idx.next = idx_before::<IDX_W>(self.i.val(), self.j.val());
     }
 }
 
@@ -63,13 +62,13 @@ pub const ALL: &[Target] = &[
             },
             Broken {
                 what: "the end belongs to the window",
-                from: "(a - b) < (c - b)",
-                to: "(a - b) <= (c - b)",
+                from: "(~tmp__2[23]) & tmp__3[23]",
+                to: "(~tmp__2[23]) & (tmp__3[23] | (tmp__3 == 24'h0))",
             },
             Broken {
                 what: "ring indices do not wrap",
-                from: "(i - j) < (k - j)",
-                to: "(i >= j) & (i < k)",
+                from: "assign idx = tmp__4[15]",
+                to: "assign idx = i < j",
             },
         ],
     },
