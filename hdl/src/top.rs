@@ -14,7 +14,7 @@ use crate::cfg::*;
 use crate::host::axi_read::AxiRead;
 use crate::host::axi_write::AxiWrite;
 use crate::host::axil_regs::ADDR_W;
-use crate::host::cmd::{DRAINS, ENGINES};
+use crate::host::cmd::{DRAIN_LOOKUPS, DRAIN_READS, DRAIN_RX, DRAINS, ENGINES};
 use crate::host::control::Control;
 use crate::host::cq_engine::CqEngine;
 use crate::host::eq_engine::EqEngine;
@@ -292,12 +292,19 @@ impl Logic for roce_nic {
         op_ready = op_ready.replace_bit(4, self.responses.op_ready.val() && rx_done);
         self.control.op_ready.next = op_ready;
         let drain_req = self.control.drain_req.val();
-        self.responses.drain_req.next = drain_req.get_bit(0);
-        self.payload_read.drain_req.next = drain_req.get_bit(0) && self.responses.drain_ack.val();
-        self.rx_path.drain_req.next = drain_req.get_bit(1);
+        let lookups = drain_req.get_bit(DRAIN_LOOKUPS);
+        self.responses.drain_req.next = drain_req.get_bit(DRAIN_READS);
+        self.requester.drain_req.next = lookups;
+        self.payload_read.issue_req.next =
+            lookups && self.requester.drain_ack.val() && self.responses.drain_ack.val();
+        // reads are waited for when all of them are issued
+        self.payload_read.drain_req.next =
+            drain_req.get_bit(DRAIN_READS) && self.responses.drain_ack.val() && !lookups;
+        self.rx_path.drain_req.next = drain_req.get_bit(DRAIN_RX);
         let mut drain_ack = bits::<DRAINS>(0);
-        drain_ack = drain_ack.replace_bit(0, self.payload_read.drain_ack.val());
-        drain_ack = drain_ack.replace_bit(1, self.rx_path.drain_ack.val());
+        drain_ack = drain_ack.replace_bit(DRAIN_READS, self.payload_read.drain_ack.val());
+        drain_ack = drain_ack.replace_bit(DRAIN_RX, self.rx_path.drain_ack.val());
+        drain_ack = drain_ack.replace_bit(DRAIN_LOOKUPS, self.payload_read.issue_ack.val());
         self.control.drain_ack.next = drain_ack;
         self.cq_engine.drain_req.next = self.control.drain_cq_req.val();
         self.control.drain_cq_ack.next = self.cq_engine.drain_ack.val();

@@ -33,8 +33,14 @@ use rust_hdl_core::prelude::*;
 
 /// Engines that take a `QpOp`.
 pub const ENGINES: usize = 5;
-/// Engines that drain before a removal: payload reads, receive path with payload writes.
-pub const DRAINS: usize = 2;
+/// What drains before a removal.
+pub const DRAINS: usize = 3;
+/// Payload reads; the receive path with its writes; packets whose key has been looked up and whose read is not issued.
+pub const DRAIN_READS: usize = 0;
+pub const DRAIN_RX: usize = 1;
+pub const DRAIN_LOOKUPS: usize = 2;
+/// What a removed queue pair waits for: its packets die by their epoch.
+const DRAINS_OF_QP: u64 = 1 << DRAIN_READS | 1 << DRAIN_RX;
 const DRAIN_W: usize = 20;
 const EQS: usize = 1 << EQ_W;
 /// Event queue of asynchronous events.
@@ -443,6 +449,7 @@ impl Logic for Cmd {
             Step::Tell => {
                 n.told = now.told | self.op_ready.val();
                 if (now.told | self.op_ready.val()).all() {
+                    n.drained = !bits::<DRAINS>(DRAINS_OF_QP);
                     n.step = if t.kind == QpOpKind::Reset {
                         Step::Drain
                     } else {

@@ -9,6 +9,7 @@
 //! | `p` | beats of these packets in the same order; those of a packet may come before its `tx` is taken |
 //! | `fault`, `fail` | a packet whose read failed, a request or a response; it does not appear on `tx` |
 //! | `stale`, `stall_space`, `stall_data` | pulses: a packet was dropped; a cycle in which a read waits for a tag or space; one in which the oldest packet waits for its data |
+//! | `issue_req`, `issue_ack` | the command taken before the request is issued or dropped; hold the request until the answer |
 //! | `drain_req`, `drain_ack` | all reads issued before the request have returned; hold the request until the answer |
 //!
 //! A packet of a stale epoch is dropped before anything is read for it. Space in the reorder buffer is allotted in
@@ -140,6 +141,8 @@ pub struct PayloadRead {
     pub stale: Signal<Out, Bit>,
     pub stall_space: Signal<Out, Bit>,
     pub stall_data: Signal<Out, Bit>,
+    pub issue_req: Signal<In, Bit>,
+    pub issue_ack: Signal<Out, Bit>,
     pub drain_req: Signal<In, Bit>,
     pub drain_ack: Signal<Out, Bit>,
     at_issue: Epochs,
@@ -167,6 +170,7 @@ pub struct PayloadRead {
     pulses: Reg<Pulses>,
     /// The head packet failed, and its epoch has been looked up.
     looked: Reg<Bit>,
+    issued: Reg<Bit>,
 }
 impl Logic for PayloadRead {
     #[rtl]
@@ -187,7 +191,8 @@ impl Logic for PayloadRead {
             place,
             used,
             pulses,
-            looked
+            looked,
+            issued
         );
         clocks!(
             self,
@@ -235,6 +240,9 @@ impl Logic for PayloadRead {
         let issue = held_q.valid && known && !stale && slot_free && (!held_q.read || can_read);
         let leaves = issue || (held_q.valid && known && stale);
         let ask_now = issue && held_q.read;
+        let asked = self.issue_req.val() && !self.reset.val();
+        self.issued.d.next = asked && (self.issued.q.val() || !held_q.valid || leaves);
+        self.issue_ack.next = asked && self.issued.q.val();
         self.cmd_ready.next = !held_q.valid || leaves;
         let takes = self.cmd_valid.val() && (!held_q.valid || leaves);
         if leaves {

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! `op` is taken when all three engines with state have taken it. `pulses` has a bit for each `contract` counter; `timers_armed`: some
-//! QP waits for a timer.
+//! QP waits for a timer. `drain_req`, `drain_ack`: every packet whose key was looked up before the request has left on
+//! `tx`; hold the request until the answer, nothing is begun meanwhile.
 use super::completer::Completer;
 use super::segmenter::Segmenter;
 use super::send_sched::SendSched;
@@ -79,6 +80,8 @@ pub struct Requester {
     pub fault: Signal<Out, QpFault>,
     pub pulses: Signal<Out, Pulses>,
     pub timers_armed: Signal<Out, Bit>,
+    pub drain_req: Signal<In, Bit>,
+    pub drain_ack: Signal<Out, Bit>,
     fetch: SqFetch,
     sched: SendSched,
     check: WqeCheck,
@@ -86,11 +89,12 @@ pub struct Requester {
     completer: Completer,
     taken: Reg<Taken>,
     stalls: Reg<Stalls>,
+    draining: Reg<Bit>,
 }
 impl Logic for Requester {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, taken, stalls);
+        regs!(self, clock, taken, stalls, draining);
         clocks!(self, clock, fetch, sched, check, segmenter, completer);
         self.fetch.reset.next = self.reset.val();
         self.sched.reset.next = self.reset.val();
@@ -140,9 +144,14 @@ impl Logic for Requester {
         self.fetch.late_ready.next = self.completer.late_ready.val();
 
         // turns
-        self.check.grant_valid.next = self.sched.grant_valid.val();
+        // a drain lets the turns that have begun end, and no other begin
+        let draining = self.draining.q.val();
+        self.draining.d.next = self.drain_req.val() && !self.reset.val();
+        self.drain_ack.next =
+            draining && self.drain_req.val() && self.check.idle.val() && self.segmenter.idle.val();
+        self.check.grant_valid.next = self.sched.grant_valid.val() && !draining;
         self.check.grant.next = self.sched.grant.val();
-        self.sched.grant_ready.next = self.check.grant_ready.val();
+        self.sched.grant_ready.next = self.check.grant_ready.val() && !draining;
         self.fetch.slot_at.next = self.check.slot_at.val();
         self.check.slot.next = self.fetch.slot.val();
         self.mr_req_valid.next = self.check.mr_req_valid.val();

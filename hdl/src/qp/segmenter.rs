@@ -180,6 +180,8 @@ pub struct Segmenter {
     pub done_ready: Signal<In, Bit>,
     pub done: Signal<Out, GrantDone>,
     pub wqe_bad: Signal<Out, Bit>,
+    /// No turn is under way, and its packets have gone.
+    pub idle: Signal<Out, Bit>,
     state: Reg<Turn>,
     msg: Reg<Message>,
     packet: Reg<PacketReg>,
@@ -383,6 +385,7 @@ impl Logic for Segmenter {
         self.rec.next = self.recs.o.val();
         self.recs.o_ready.next = self.rec_ready.val();
         self.wqe_bad.next = refuse;
+        self.idle.next = t.step == Step::Idle && !packet.valid && !self.tx_q.q.val().valid;
         self.done_valid.next = self.dones.o_valid.val();
         self.done.next = self.dones.o.val();
         self.dones.o_ready.next = self.done_ready.val();

@@ -119,6 +119,8 @@ pub struct WqeCheck {
     pub key_valid: Signal<Out, Bit>,
     pub key_ready: Signal<In, Bit>,
     pub key: Signal<Out, MrRsp>,
+    /// No turn and no job is under way.
+    pub idle: Signal<Out, Bit>,
     turns: Fifo<Grant, TURN_W, { TURN_W + 1 }>,
     jobs: Fifo<SendJob, JOB_W, { JOB_W + 1 }>,
     keys: Fifo<MrRsp, JOB_W, { JOB_W + 1 }>,
@@ -245,6 +247,7 @@ impl Logic for WqeCheck {
         self.keys.o_ready.next = self.key_ready.val();
         self.key_valid.next = self.keys.o_valid.val();
         self.key.next = self.keys.o_data.val();
+        self.idle.next = !walk.active && !self.turns.o_valid.val() && self.under_way.q.val() == 0;
         let pop = self.jobs.o_valid.val() && self.job_ready.val();
         if go && !pop {
             self.under_way.d.next = self.under_way.q.val() + 1;

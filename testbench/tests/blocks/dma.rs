@@ -135,6 +135,7 @@ impl Logic for Dma {
         self.pr.fail_ready.next = self.fail_ready.val();
         self.fail.next = self.pr.fail.val();
         self.pr.drain_req.next = self.read_drain_req.val();
+        self.pr.issue_req.next = self.read_drain_req.val();
         self.read_drain_ack.next = self.pr.drain_ack.val();
         self.ar.p_req_valid.next = self.pr.req_valid.val();
         self.pr.req_ready.next = self.ar.p_req_ready.val();

@@ -795,3 +795,36 @@ fn indices_wrap_at_two_to_the_sixteen() {
     }
     b.all_good();
 }
+
+#[test]
+fn a_drain_waits_for_every_packet_whose_key_was_looked_up_and_begins_nothing() {
+    let mut b = Bench::new();
+    for n in QPNS {
+        b.open(n, |c| c.pmtu = 1.into());
+        for _ in 0..20 {
+            simple(&mut b, n, Write, 3000);
+        }
+        b.bell(n);
+    }
+    for round in 0..6 {
+        b.steps(300 + 50 * round);
+        b.tx.set_pause(rocenic_testbench::bfm::Pause::Always);
+        b.steps(round * 7);
+        b.dut.set("drain_req", 1);
+        b.steps(600);
+        let offered = b.dut.get("tx_valid") == 1;
+        assert!(
+            !offered || b.dut.get("drain_ack") == 0,
+            "acknowledged while a packet waits"
+        );
+        b.tx.set_pause(rocenic_testbench::bfm::Pause::Never);
+        b.until(2000, "the drain", |b| b.dut.get("drain_ack") == 1);
+        let sent = b.tx.len() as u64 + b.qps.values().map(|q| q.sent).sum::<u64>();
+        b.steps(300);
+        let now = b.tx.len() as u64 + b.qps.values().map(|q| q.sent).sum::<u64>();
+        assert_eq!(now, sent, "packets behind the acknowledgement");
+        b.dut.set("drain_req", 0);
+    }
+    b.until(400_000, "all messages", |b| b.idle());
+    b.all_good();
+}
