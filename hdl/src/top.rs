@@ -22,6 +22,7 @@ use crate::host::flr::Flr;
 use crate::host::mr_table::MrTable;
 use crate::host::payload_read::PayloadRead;
 use crate::host::payload_write::PayloadWrite;
+use crate::host::pulse_pair::PulsePair;
 use crate::host::push::{PUSH_ADDR_W, Push};
 use crate::prim::*;
 use crate::qp::RxPath;
@@ -156,6 +157,10 @@ pub struct roce_nic {
     ack_gen: AckGen,
     payload_write: PayloadWrite,
     cq_engine: CqEngine,
+    // counters of two sources
+    flushes: PulsePair,
+    bad_bells: PulsePair,
+    resp_errors: PulsePair,
     eq_engine: EqEngine,
     axi_read: AxiRead,
     axi_write: AxiWrite,
@@ -183,6 +188,9 @@ impl Logic for roce_nic {
         self.eq_engine.clock.next = self.clk.val();
         self.axi_read.clock.next = self.clk.val();
         self.axi_write.clock.next = self.clk.val();
+        self.flushes.clock.next = self.clk.val();
+        self.bad_bells.clock.next = self.clk.val();
+        self.resp_errors.clock.next = self.clk.val();
 
         // reset: from outside or by function-level reset
         self.flr.reset.next = self.rst.val();
@@ -209,6 +217,9 @@ impl Logic for roce_nic {
         self.eq_engine.reset.next = clear;
         self.axi_read.reset.next = clear;
         self.axi_write.reset.next = clear;
+        self.flushes.reset.next = clear;
+        self.bad_bells.reset.next = clear;
+        self.resp_errors.reset.next = clear;
         self.axi_read.stop.next = self.flr.stop.val();
         self.axi_write.stop.next = self.flr.stop.val();
 
@@ -612,11 +623,15 @@ impl Logic for roce_nic {
             rx.tx_nak_op || (resp_fails && !resp_denied),
         );
         p = p.replace_bit(index::TX_RNR, rx.tx_rnr);
-        p = p.replace_bit(index::RESP_ERRORS, rx.resp_errors || resp_fails);
-        p = p.replace_bit(
-            index::FLUSHED,
-            rx.flushed || self.requester.pulses.val().get_bit(index::FLUSHED),
-        );
+        let requester = self.requester.pulses.val();
+        self.flushes.a.next = rx.flushed;
+        self.flushes.b.next = requester.get_bit(index::FLUSHED);
+        self.bad_bells.a.next = self.rx_path.bell_bad.val();
+        self.bad_bells.b.next = requester.get_bit(index::DOORBELL_BAD_VALUE);
+        self.resp_errors.a.next = rx.resp_errors;
+        self.resp_errors.b.next = resp_fails;
+        p = p.replace_bit(index::RESP_ERRORS, self.resp_errors.o.val());
+        p = p.replace_bit(index::FLUSHED, self.flushes.o.val());
         p = p.replace_bit(index::CQES, self.cq_engine.wrote.val());
         p = p.replace_bit(index::CQ_OVERFLOW, self.cq_engine.overflow.val());
         p = p.replace_bit(index::EQES, self.eq_engine.wrote.val());
@@ -625,14 +640,7 @@ impl Logic for roce_nic {
             index::INTERRUPTS,
             self.eq_engine.irq_valid.val() && self.irq_ready.val(),
         );
-        p = p.replace_bit(
-            index::DOORBELL_BAD_VALUE,
-            self.requester
-                .pulses
-                .val()
-                .get_bit(index::DOORBELL_BAD_VALUE)
-                || self.rx_path.bell_bad.val(),
-        );
+        p = p.replace_bit(index::DOORBELL_BAD_VALUE, self.bad_bells.o.val());
         p = p.replace_bit(
             index::DMA_READ_ERROR,
             self.m_axi_rvalid.val() && self.m_axi_rlast.val() && self.m_axi_rresp.val().get_bit(1),

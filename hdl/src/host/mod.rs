@@ -14,6 +14,7 @@ pub mod flr;
 pub mod mr_table;
 pub mod payload_read;
 pub mod payload_write;
+pub mod pulse_pair;
 pub mod push;
 pub mod read_tags;
 pub mod reorder;

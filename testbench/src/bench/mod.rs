@@ -269,12 +269,6 @@ pub fn run(library: &Arc<Library>, extent: Extent, progress: &dyn Fn(&str)) -> V
         short(Post::Ring(32), 1, one, (8, 64)),
         8.0,
     );
-    if let Some(r) = b.rows.last_mut()
-        && r.met() == Some(false)
-    {
-        r.note += "; the 16 WQE slots of a QP turn over once in the latency of a fetch";
-    }
-
     let runs = b.n(64);
     b.latency(
         "pushed inline WQE accepted -> first header beat at the MAC",

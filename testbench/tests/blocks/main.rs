@@ -14,6 +14,7 @@ mod mr_table;
 mod payload_read;
 mod payload_write;
 mod pktbuf;
+mod pulse_pair;
 mod ram;
 mod realign;
 mod requester;
