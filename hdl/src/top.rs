@@ -303,6 +303,8 @@ impl Logic for roce_nic {
         op_ready = op_ready.replace_bit(4, self.responses.op_ready.val() && rx_done);
         self.control.op_ready.next = op_ready;
         let drain_req = self.control.drain_req.val();
+        self.control.sq_view.next = self.requester.view.val();
+        self.control.rq_view.next = self.rx_path.view.val();
         let lookups = drain_req.get_bit(DRAIN_LOOKUPS);
         self.responses.drain_req.next = drain_req.get_bit(DRAIN_READS);
         self.requester.drain_req.next = lookups;

@@ -86,6 +86,31 @@ pub struct QpOp {
     pub cfg: QpCfg,
 }
 
+/// What an engine of the requester found when it took the last operation: QUERY_QP sends one that changes nothing.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct SqView {
+    /// Next PSN to send; oldest one not acknowledged.
+    pub psn: Bits<24>,
+    pub una: Bits<24>,
+    pub epoch: Bits<EPOCH_W>,
+    /// Retries left.
+    pub retry: Bits<3>,
+    pub rnr_retry: Bits<3>,
+    /// Producer index; next index to complete.
+    pub pi: Bits<IDX_W>,
+    pub ci: Bits<IDX_W>,
+}
+/// The same of the receive side.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RqView {
+    /// Next PSN expected.
+    pub psn: Bits<24>,
+    pub msn: Bits<24>,
+    /// Producer index; next receive WQE to use.
+    pub pi: Bits<IDX_W>,
+    pub ci: Bits<IDX_W>,
+}
+
 /// An engine found a fatal error on a QP; the command processor puts it in ERROR and tells the host.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct QpFault {

@@ -153,6 +153,8 @@ pub struct Cmd {
     pub eqe_ready: Signal<In, Bit>,
     pub eqe: Signal<Out, EqeReq>,
     /// Held until the acknowledge.
+    pub sq_view: Signal<In, SqView>,
+    pub rq_view: Signal<In, RqView>,
     pub drain_req: Signal<Out, Bits<DRAINS>>,
     pub drain_ack: Signal<In, Bits<DRAINS>>,
     pub drain_cq_req: Signal<Out, Bit>,
@@ -237,6 +239,7 @@ impl Logic for Cmd {
         };
         self.qps.raddr.next = qpn;
         let is_create_qp = now.opcode == bits::<8>(opcode::CREATE_QP);
+        let is_query_qp = !now.faulted && now.opcode == bits::<8>(opcode::QUERY_QP);
         let is_destroy_qp = now.opcode == bits::<8>(opcode::DESTROY_QP);
         let is_create_cq = now.opcode == bits::<8>(opcode::CREATE_CQ);
         let is_create_eq = now.opcode == bits::<8>(opcode::CREATE_EQ);
@@ -337,8 +340,21 @@ impl Logic for Cmd {
             qp_state::index::ERROR => QpOpKind::Error,
             _ => QpOpKind::Modify,
         };
+        let sq = self.sq_view.val();
+        let rq = self.rq_view.val();
         let answer = QueryQp {
             state: bit_cast::<8, 3>(entry.cfg.state),
+            retry_left: bit_cast::<8, 3>(sq.retry),
+            rnr_left: bit_cast::<8, 3>(sq.rnr_retry),
+            epoch: sq.epoch,
+            sq_psn: sq.psn,
+            una_psn: sq.una,
+            rq_psn: rq.psn,
+            msn: rq.msn,
+            sq_pi: sq.pi,
+            sq_ci: sq.ci,
+            rq_pi: rq.pi,
+            rq_ci: rq.ci,
             ..QueryQp::unpack(0.into())
         };
         let answer_bits: Bits<{ 8 * query_qp::BYTES }> = answer.into();
@@ -405,9 +421,14 @@ impl Logic for Cmd {
                                 cfg: merged,
                             };
                         }
+                        // an operation that changes nothing: what the engines find is the answer
                         opcode::index::QUERY_QP => {
-                            n.step = Step::Finish;
-                            output = bit_cast::<OUT_BITS, { 8 * query_qp::BYTES }>(answer_bits);
+                            n.step = Step::Tell;
+                            tell = QpOp {
+                                kind: QpOpKind::Modify,
+                                qpn: qpn_now,
+                                cfg: entry.cfg,
+                            };
                         }
                         opcode::index::DESTROY_QP => {
                             n.step = Step::Tell;
@@ -485,6 +506,9 @@ impl Logic for Cmd {
                 }
             }
             Step::Store => {
+                if is_query_qp {
+                    output = bit_cast::<OUT_BITS, { 8 * query_qp::BYTES }>(answer_bits);
+                }
                 // a fault without an event: its completion tells
                 n.step = if now.faulted && now.fault.etype == 0 {
                     Step::Idle

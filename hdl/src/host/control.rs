@@ -65,6 +65,8 @@ pub struct Control {
     pub eqe_valid: Signal<Out, Bit>,
     pub eqe_ready: Signal<In, Bit>,
     pub eqe: Signal<Out, EqeReq>,
+    pub sq_view: Signal<In, SqView>,
+    pub rq_view: Signal<In, RqView>,
     pub drain_req: Signal<Out, Bits<DRAINS>>,
     pub drain_ack: Signal<In, Bits<DRAINS>>,
     pub drain_cq_req: Signal<Out, Bit>,
@@ -174,6 +176,8 @@ impl Logic for Control {
         self.eqe_valid.next = self.cmd.eqe_valid.val();
         self.cmd.eqe_ready.next = self.eqe_ready.val();
         self.eqe.next = self.cmd.eqe.val();
+        self.cmd.sq_view.next = self.sq_view.val();
+        self.cmd.rq_view.next = self.rq_view.val();
         self.drain_req.next = self.cmd.drain_req.val();
         self.cmd.drain_ack.next = self.drain_ack.val();
         self.drain_cq_req.next = self.cmd.drain_cq_req.val();

@@ -150,6 +150,8 @@ pub struct Completer {
     pub reset: Signal<In, Bit>,
     pub op_valid: Signal<In, Bit>,
     pub op_ready: Signal<Out, Bit>,
+    /// Fields `una`, `ci`, `retry` and `rnr_retry`.
+    pub view: Signal<Out, SqView>,
     pub op: Signal<In, QpOp>,
     pub rec_valid: Signal<In, Bit>,
     pub rec_ready: Signal<Out, Bit>,
@@ -194,6 +196,7 @@ pub struct Completer {
     place_b: Reg<Place>,
     ev: Reg<CplEvent>,
     ev_op: Reg<QpOp>,
+    view_q: Reg<SqView>,
     op_done: Reg<Bit>,
     cmp: Reg<Compared>,
     unas: Outbox<SqUna>,
@@ -207,7 +210,7 @@ impl Logic for Completer {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, timer_q, place_a, place_b, ev, ev_op, op_done, cmp, told, pulses_q
+            self, clock, timer_q, place_a, place_b, ev, ev_op, op_done, view_q, cmp, told, pulses_q
         );
         clocks!(
             self,
@@ -405,11 +408,19 @@ impl Logic for Completer {
         let c = d.c;
         let out = self.retire_rule.out.val();
         let mut n = c;
+        self.view.next = self.view_q.q.val();
         // look at the oldest WQE
         let mut kick = false;
         let mut tell = false;
         match ev.kind {
             CplKind::Op => {
+                self.view_q.d.next = SqView {
+                    una: c.una,
+                    ci: c.oldest,
+                    retry: c.retry,
+                    rnr_retry: c.rnr_retry,
+                    ..SqView::default()
+                };
                 if d.forget {
                     n = CplCtx {
                         listed: c.listed,

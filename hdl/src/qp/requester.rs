@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `op` is taken when all three engines with state have taken it. `pulses` has a bit for each `contract` counter; `timers_armed`: some
-//! QP waits for a timer. `drain_req`, `drain_ack`: every packet whose key was looked up before the request has left on
+//! QP waits for a timer. `view`: what the engines found when they took the last operation. `drain_req`, `drain_ack`: every packet whose key was looked up before the request has left on
 //! `tx`; hold the request until the answer, nothing is begun meanwhile.
 use super::completer::Completer;
 use super::segmenter::Segmenter;
@@ -80,6 +80,7 @@ pub struct Requester {
     pub fault: Signal<Out, QpFault>,
     pub pulses: Signal<Out, Pulses>,
     pub timers_armed: Signal<Out, Bit>,
+    pub view: Signal<Out, SqView>,
     pub drain_req: Signal<In, Bit>,
     pub drain_ack: Signal<Out, Bit>,
     fetch: SqFetch,
@@ -111,6 +112,12 @@ impl Logic for Requester {
         self.fetch.op.next = self.op.val();
         self.sched.op.next = self.op.val();
         self.completer.op.next = self.op.val();
+        self.view.next = SqView {
+            pi: self.fetch.view.val().pi,
+            psn: self.sched.view.val().psn,
+            epoch: self.sched.view.val().epoch,
+            ..self.completer.view.val()
+        };
         let all = t.fetch && t.sched && t.completer;
         self.op_ready.next = all;
         self.taken.d.next = Taken {

@@ -112,6 +112,7 @@ pub struct Responder {
     pub exec: Signal<Out, RxExec>,
     pub again: Signal<Out, Bit>,
     pub counts: Signal<Out, RxCounts>,
+    pub view: Signal<Out, RqView>,
     contexts: Sdpram<Context, QP_W>,
     answers: Sdpram<Bits<RD_W>, QP_W>,
     busy: Reg<Bit>,
@@ -119,12 +120,15 @@ pub struct Responder {
     out_valid: Reg<Bit>,
     out: Reg<RxExec>,
     counted: Reg<RxCounts>,
+    view_q: Reg<RqView>,
     clear: Reg<Bits<{ QP_W + 1 }>>,
 }
 impl Logic for Responder {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, busy, held, out_valid, out, counted, clear);
+        regs!(
+            self, clock, busy, held, out_valid, out, counted, view_q, clear
+        );
         clocks!(self, clock, contexts, answers);
         let cleared = self.clear.q.val().get_bit(QP_W);
         if !cleared {
@@ -242,6 +246,15 @@ impl Logic for Responder {
         let token = r.kind == RxKind::Op;
         let drains = r.op != QpOpKind::Modify && r.op != QpOpKind::StartSq;
         let early = token && c.parked && drains;
+        self.view.next = self.view_q.q.val();
+        if busy && token {
+            self.view_q.d.next = RqView {
+                psn: c.epsn,
+                msn: c.msn,
+                pi: self.look_pi.val(),
+                ci: c.rq_head,
+            };
+        }
         if token {
             n = if early {
                 Context { halted: true, ..c }

@@ -36,6 +36,7 @@ pub struct RxPath {
     pub op_ready: Signal<Out, Bit>,
     pub op: Signal<In, QpOp>,
     pub drain_req: Signal<In, Bit>,
+    pub view: Signal<Out, RqView>,
     pub drain_ack: Signal<Out, Bit>,
     pub bell_valid: Signal<In, Bit>,
     pub bell_ready: Signal<Out, Bit>,
@@ -136,6 +137,7 @@ impl Logic for RxPath {
         self.park.put_first.next = self.responder.put_first.val();
         self.park.put_tail.next = self.responder.put_tail.val();
         self.fetch.look.next = self.responder.look.val();
+        self.view.next = self.responder.view.val();
         self.responder.look_pi.next = self.fetch.look_pi.val();
         self.responder.look_laps.next = self.fetch.look_laps.val();
         self.responder.room.next = self.access.room.val() && self.fetch.room.val();

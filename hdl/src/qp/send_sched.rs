@@ -178,6 +178,8 @@ pub struct SendSched {
     pub epoch_set_valid: Signal<Out, Bit>,
     pub epoch_set: Signal<Out, EpochSet>,
     pub waiting: Signal<Out, Waiting>,
+    /// Fields `psn` and `epoch`.
+    pub view: Signal<Out, SqView>,
     ctx: CtxRam<SendCtx, QP_W>,
     cfg: CtxRam<SendCfg, QP_W>,
     list: Fifo<Bits<QP_W>, QP_W, { QP_W + 1 }>,
@@ -195,13 +197,14 @@ pub struct SendSched {
     turns: Reg<Bits<{ QP_W + 1 }>>,
     shut: Reg<Bits<{ QP_W + 1 }>>,
     waiting_q: Reg<Waiting>,
+    view_q: Reg<SqView>,
 }
 impl Logic for SendSched {
     #[rtl]
     fn update(&mut self) {
         regs!(
             self, clock, ev, ev_op, op_done, changed, granted, tooks_used, epoch_q, turns, shut,
-            waiting_q
+            waiting_q, view_q
         );
         clocks!(self, clock, ctx, cfg, list, grants, tooks);
         self.ctx.reset.next = self.reset.val();
@@ -313,8 +316,14 @@ impl Logic for SendSched {
         let op = self.ev_op.q.val();
         let mut n = c;
         let mut restart = false;
+        self.view.next = self.view_q.q.val();
         match ev.kind {
             Ev::Op => {
+                self.view_q.d.next = SqView {
+                    psn: c.at.psn,
+                    epoch: c.epoch,
+                    ..SqView::default()
+                };
                 let modify = match op.kind {
                     QpOpKind::Modify | QpOpKind::StartRq => true,
                     _ => false,

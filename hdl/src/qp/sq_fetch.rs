@@ -216,6 +216,8 @@ pub struct SqFetch {
     pub reset: Signal<In, Bit>,
     pub op_valid: Signal<In, Bit>,
     pub op_ready: Signal<Out, Bit>,
+    /// Field `pi`.
+    pub view: Signal<Out, SqView>,
     pub op: Signal<In, QpOp>,
     pub bell_valid: Signal<In, Bit>,
     pub bell_ready: Signal<Out, Bit>,
@@ -256,6 +258,7 @@ pub struct SqFetch {
     ev_op: Reg<QpOp>,
     ev_wqe: Reg<Bits<{ 8 * wqe::BYTES }>>,
     cmp_wqe: Reg<Bits<{ 8 * wqe::BYTES }>>,
+    view_q: Reg<SqView>,
     op_done: Reg<Bit>,
     sub: Reg<Subtracted>,
     cmp: Reg<Compared>,
@@ -273,8 +276,8 @@ impl Logic for SqFetch {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, ev, ev_op, ev_wqe, cmp_wqe, op_done, sub, cmp, seen, found, told_used,
-            posted_q, pulses_q
+            self, clock, ev, ev_op, ev_wqe, cmp_wqe, op_done, view_q, sub, cmp, seen, found,
+            told_used, posted_q, pulses_q
         );
         clocks!(
             self, clock, ctx, cfg, done, ends, list, slots, reqs, told, lates
@@ -416,7 +419,12 @@ impl Logic for SqFetch {
             _ => false,
         };
         let mut n = c;
+        self.view.next = self.view_q.q.val();
         if ev.kind == Ev::Op {
+            self.view_q.d.next = SqView {
+                pi: c.posted,
+                ..SqView::default()
+            };
             if forget {
                 // epoch and list membership outlive the queue pair
                 n = SqCtx {

@@ -6,6 +6,7 @@ mod foreign;
 mod foreign_requester;
 mod isolation;
 mod pair;
+mod query;
 mod traffic;
 mod unix;
 
