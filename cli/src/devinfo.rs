@@ -8,9 +8,10 @@ use rocenic_driver::transport::Address;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  rocenic devinfo vfio-user:/tmp/nic")]
+  rocenic devinfo vfio-user:/tmp/nic
+  rocenic devinfo vfio:0000:03:00.0")]
 pub struct Args {
-    /// The device: vfio-user:PATH
+    /// The device: vfio-user:PATH or vfio:0000:03:00.0
     device: Address,
 }
 

@@ -5,6 +5,7 @@
 //! | `bench` | measures the NIC against its budgets |
 //! | `demo` | moves a file between two simulated hosts through two RTL NICs |
 //! | `devinfo` | what a device is and can do |
+//! | `selftest` | everything once, between two devices |
 //! | `pingpong` | messages to and fro between two devices |
 //! | `perf` | bandwidth and latency between two devices |
 //! | `cp`, `serve` | files from one host to another |
@@ -17,10 +18,12 @@ mod demo;
 mod devinfo;
 mod perf;
 mod pingpong;
+mod selftest;
 mod sim;
 mod verbs;
 
 use clap::{Parser, Subcommand};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// RoCEv2 NIC in RTL: tools.
@@ -45,6 +48,8 @@ enum Command {
     Demo(demo::Args),
     /// Open a device and tell what it is and can do.
     Devinfo(devinfo::Args),
+    /// Do everything once between two devices on one wire: data, interrupts, a fault, opening again.
+    Selftest(selftest::Args),
     /// Send messages to and fro between two devices and check every byte.
     Pingpong(pingpong::Args),
     /// Measure bandwidth or latency between two devices.
@@ -59,11 +64,19 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // what libraries warn of; results are on the standard output
+    tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .without_time()
+        .init();
     let done = match Cli::parse().command {
         Command::Bench(args) => bench::run(&args),
         Command::Decode(args) => decode::run(&args),
         Command::Demo(args) => demo::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Devinfo(args) => devinfo::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Selftest(args) => selftest::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Pingpong(args) => pingpong::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Perf(args) => perf::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Cp(args) => copy::copy(&args).map(|()| ExitCode::SUCCESS),

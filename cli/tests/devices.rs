@@ -45,6 +45,8 @@ fn wrong_addresses_and_options_are_told_with_what_to_do() {
         &["devinfo", "vfio-user:/no/such/socket"],
         &["there is no socket"],
     );
+    let none = ["devinfo", "vfio:ffff:ff:1f.7"];
+    refuses(&none, &["no such PCI device", "lspci"]);
     let pcap = ["sim", "serve", "--socket", "x", "--pcap", "y"];
     refuses(&pcap, &["--nics 2"]);
     let drop = ["sim", "serve", "--socket", "x", "--drop", "101"];

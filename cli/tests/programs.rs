@@ -152,6 +152,32 @@ fn counterparts_that_do_not_fit_are_told_on_both_sides() {
     drop(busy);
 }
 
+#[test]
+fn the_selftest_passes_and_its_text_went_over_the_wire() {
+    let pcap = scratch("selftest").join("wire.pcapng");
+    let sim = two_nics("selftest", &["--pcap", pcap.to_str().expect("a path")]);
+    let text_sent = "seen on the wire";
+    let o = run(&[
+        "selftest",
+        sim.device(0),
+        sim.device(1),
+        "--text",
+        text_sent,
+    ]);
+    let out = text(&o.stdout);
+    assert!(o.status.success(), "{out}{}", text(&o.stderr));
+    for want in [
+        "ok interrupt",
+        "ok unmapped memory: refused",
+        "steps passed",
+    ] {
+        assert!(out.contains(want), "`{want}` is not in: {out}");
+    }
+    let capture = std::fs::read(&pcap).expect("the capture");
+    let n = text_sent.len();
+    assert!(capture.windows(n).any(|w| w == text_sent.as_bytes()));
+}
+
 /// A pair of programs that would run for hours.
 fn endless(sim: &Sim) -> (Waiting, Child) {
     let waiting = Waiting::start(&["pingpong", "--dev", sim.device(0)]);

@@ -24,7 +24,7 @@ const LOOK_NS: u64 = 50_000_000;
 
 #[derive(clap::Args, Clone, Debug)]
 pub struct DeviceArgs {
-    /// The device: vfio-user:PATH
+    /// The device: vfio-user:PATH or vfio:0000:03:00.0
     #[arg(short, long, value_name = "DEVICE")]
     pub dev: Address,
     /// IPv4 address of its port [default: 10.0.0.1 when waiting, 10.0.0.2 when connecting]

@@ -5,14 +5,17 @@
 //! |---|---|
 //! | [`in_process`] | a device simulated in this process |
 //! | [`vfio_user`] | a device simulated in another process, on a socket |
+//! | [`vfio`] | a PCI device behind the kernel's VFIO |
 //! | [`address`] | names of devices, as users write them |
 //! | [`dma`] | memory both sides see |
-//! | `shared`, `iova` | memory that can be given away; addresses for the device |
+//! | `shared`, `pinned`, `iova` | memory that can be given away; memory for an IOMMU; addresses for the device |
 pub mod address;
 pub mod dma;
 pub mod in_process;
 mod iova;
+mod pinned;
 mod shared;
+pub mod vfio;
 pub mod vfio_user;
 
 pub use address::Address;

@@ -11,6 +11,8 @@ const SUBSYSTEM: usize = 0x2c;
 const CAPABILITIES: usize = 0x34;
 const INTERRUPT_LINE: usize = 0x3c;
 const POWER: usize = 0x40;
+const POWER_STATE: usize = POWER + 4;
+const D3_HOT: u16 = 3;
 const MSIX: usize = 0x50;
 const EXPRESS: usize = 0x70;
 
@@ -60,10 +62,11 @@ impl ConfigSpace {
             BAR_64_BIT | BAR_PREFETCHABLE,
         );
         c.bytes[CAPABILITIES] = POWER as u8;
-        // power management: D0 only, no reset on the way back to it
+        // power management: D0 and D3hot, no reset on the way back
         c.capability(POWER, 0x01, MSIX);
         c.fixed16(POWER + 2, 0x0003);
-        c.fixed16(POWER + 4, 0x0008);
+        c.fixed16(POWER_STATE, 0x0008);
+        c.may_write16(POWER_STATE, D3_HOT);
         c.capability(MSIX, 0x11, EXPRESS);
         c.fixed16(MSIX_CONTROL, caps::VECTORS as u16 - 1);
         c.may_write16(MSIX_CONTROL, MSIX_ENABLE_AND_MASK);
@@ -101,11 +104,15 @@ impl ConfigSpace {
     fn word(&self, at: usize) -> u16 {
         u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]])
     }
+    /// A function that sleeps neither answers nor does DMA.
+    fn allows(&self, bit: u16) -> bool {
+        self.word(COMMAND) & bit != 0 && self.word(POWER_STATE) & D3_HOT == 0
+    }
     pub fn bus_master(&self) -> bool {
-        self.word(COMMAND) & BUS_MASTER != 0
+        self.allows(BUS_MASTER)
     }
     pub fn memory_space(&self) -> bool {
-        self.word(COMMAND) & MEMORY_SPACE != 0
+        self.allows(MEMORY_SPACE)
     }
     /// `None` when it is not all inside.
     pub fn read(&self, at: u64, len: usize) -> Option<&[u8]> {
@@ -117,12 +124,17 @@ impl ConfigSpace {
         let at = usize::try_from(at).ok()?;
         let end = at.checked_add(data.len()).filter(|e| *e <= BYTES)?;
         let before = self.bus_master();
+        let power = self.word(POWER_STATE);
         for ((b, w), d) in self.bytes[at..end]
             .iter_mut()
             .zip(&self.writable[at..end])
             .zip(data)
         {
             *b = *b & !w | d & w;
+        }
+        // D1 and D2 there are not
+        if !matches!(self.word(POWER_STATE) & D3_HOT, 0 | D3_HOT) {
+            self.fixed16(POWER_STATE, power);
         }
         let flr = DEVICE_CONTROL + 1;
         let reset = (at..end).contains(&flr) && u16::from(data[flr - at]) << 8 & INITIATE_FLR != 0;
@@ -171,6 +183,18 @@ mod tests {
         assert_eq!(c.word(DEVICE_CONTROL) & INITIATE_FLR, 0);
         assert_eq!(c.write(at, &[0xff, 0x7f]).map(|e| e.reset), Some(false));
         assert_eq!(c.write(at + 1, &[0x80]).map(|e| e.reset), Some(true));
+    }
+    #[test]
+    fn a_function_that_sleeps_is_no_bus_master_and_wakes_as_it_was() {
+        let mut c = ConfigSpace::new();
+        let at = POWER_STATE as u64;
+        assert!(c.write(COMMAND as u64, &[6, 0]).is_some());
+        assert_eq!(c.write(at, &[1, 0]), Some(Effect::default()), "no D1");
+        assert_eq!(c.write(at, &[3, 0]).and_then(|e| e.bus_master), Some(false));
+        assert_eq!(c.word(POWER_STATE), 0x000b);
+        assert!(!c.memory_space());
+        assert_eq!(c.write(at, &[0, 0]).and_then(|e| e.bus_master), Some(true));
+        assert!(c.memory_space());
     }
     #[test]
     fn bus_mastering_is_told_when_it_changes_and_identity_cannot_be_written() {

@@ -1,0 +1,478 @@
+//! A device behind the kernel's VFIO: a card, or one that a virtual machine is given.
+//!
+//! Registers and push window are mapped; memory is this process's own, pinned and translated by the IOMMU; interrupts are
+//! eventfds. The device is reset when it is opened, and by the kernel when this process dies.
+use super::dma::{DmaMemory, DmaOwner};
+use super::iova::{Iovas, PAGE};
+use super::pinned::PinnedPages;
+use super::{Clock, Transport, TransportError};
+use memmap2::{MmapOptions, MmapRaw};
+use rocenic_contract::{caps::VECTORS, pci, regs};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use vfio_ioctls::{VfioContainer, VfioDevice, VfioError};
+use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
+use vmm_sys_util::ioctl::{ioctl, ioctl_with_mut_ptr};
+
+use rocenic_vfio_user::channel::timespec;
+use rocenic_vfio_user::vfio::*;
+
+/// Longest pause between two looks at memory.
+const SLICE: Duration = Duration::from_micros(20);
+const COMMAND: u64 = 0x04;
+const MEMORY_AND_MASTER: u16 = 1 << 1 | 1 << 2;
+const BUS_MASTER: u16 = 1 << 2;
+const DRIVER: &str = "vfio-pci";
+
+vmm_sys_util::ioctl_io_nr!(IOMMU_GET_INFO, VFIO_TYPE as u32, VFIO_BASE + 12);
+vmm_sys_util::ioctl_io_nr!(DEVICE_RESET, VFIO_TYPE as u32, VFIO_BASE + 11);
+
+/// The open device; memory holds on to it. Fields are dropped in this order.
+struct Card {
+    bdf: String,
+    registers: MmapRaw,
+    push: MmapRaw,
+    vectors: Vec<EventFd>,
+    device: VfioDevice,
+    container: Arc<VfioContainer>,
+    iovas: Mutex<Iovas>,
+}
+
+/// The transport.
+pub struct Vfio {
+    card: Arc<Card>,
+    opened: Instant,
+}
+
+fn sysfs(bdf: &str) -> PathBuf {
+    Path::new("/sys/bus/pci/devices").join(bdf)
+}
+/// Last part of what a link points to.
+fn target(link: &Path) -> Option<String> {
+    let to = std::fs::read_link(link).ok()?;
+    Some(to.file_name()?.to_string_lossy().into_owned())
+}
+
+/// What stands in the way of opening a device, as far as the file system tells.
+fn obstacle(bdf: &str) -> Option<String> {
+    let dir = sysfs(bdf);
+    if !dir.exists() {
+        return Some("there is no such PCI device; `lspci -D` lists them".into());
+    }
+    let driver = target(&dir.join("driver"));
+    if driver.as_deref() != Some(DRIVER) {
+        let now = driver.map_or("no driver".into(), |d| format!("driver {d}"));
+        return Some(format!(
+            "it is bound to {now} instead of {DRIVER}; as root: modprobe {DRIVER}; echo {DRIVER} > {d}/driver_override; echo {bdf} > {d}/driver/unbind; echo {bdf} > /sys/bus/pci/drivers_probe",
+            d = dir.display()
+        ));
+    }
+    let Some(group) = target(&dir.join("iommu_group")) else {
+        return Some("no IOMMU translates for it; switch the IOMMU on in the firmware, and boot an Intel machine with intel_iommu=on".into());
+    };
+    let file = Path::new("/dev/vfio").join(&group);
+    match std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&file)
+    {
+        Ok(_) => None,
+        Err(e) => Some(match e.kind() {
+            std::io::ErrorKind::PermissionDenied => format!(
+                "no permission for {f}; as root: chown {} {f}",
+                rustix::process::getuid().as_raw(),
+                f = file.display()
+            ),
+            std::io::ErrorKind::ResourceBusy => "another process uses it; one at a time can".into(),
+            _ => format!("{}: {e}", file.display()),
+        }),
+    }
+}
+
+fn explain(e: &VfioError, bdf: &str) -> String {
+    match e {
+        VfioError::GroupViable => format!(
+            "other devices of its IOMMU group are bound to drivers of the host; bind all of {}/iommu_group/devices to {DRIVER}",
+            sysfs(bdf).display()
+        ),
+        VfioError::OpenContainer(e) => {
+            format!("/dev/vfio/vfio: {e}; load the module {DRIVER}")
+        }
+        e => e.to_string(),
+    }
+}
+
+/// Addresses the IOMMU translates, in the kernel's words; all of 39 bits when it does not tell.
+fn iova_ranges(container: &VfioContainer) -> Vec<Range<u64>> {
+    let default = || std::iter::once(0..1 << 39).collect();
+    let mut bytes = size_of::<vfio_iommu_type1_info>();
+    let mut buffer: Vec<u64> = vec![];
+    // the first call tells how long the answer is
+    for _ in 0..2 {
+        buffer = vec![0; bytes.div_ceil(size_of::<u64>())];
+        buffer[0] = (buffer.len() * size_of::<u64>()) as u64;
+        // SAFETY: the buffer is as long as its first word, `argsz`, says, aligned to 8, and outlives the call.
+        let done = unsafe { ioctl_with_mut_ptr(container, IOMMU_GET_INFO(), buffer.as_mut_ptr()) };
+        if done < 0 {
+            return default();
+        }
+        bytes = (buffer[0] as u32 as usize).max(bytes);
+    }
+    let raw: Vec<u8> = buffer.iter().flat_map(|w| w.to_le_bytes()).collect();
+    let found = parse_ranges(&raw);
+    if found.is_empty() { default() } else { found }
+}
+/// The list of ranges among the capabilities of a `vfio_iommu_type1_info`.
+fn parse_ranges(info: &[u8]) -> Vec<Range<u64>> {
+    let u32_at = |at: usize| {
+        let b = info.get(at..at.checked_add(4)?)?;
+        b.try_into().ok().map(u32::from_le_bytes)
+    };
+    let u64_at = |at: usize| Some(u64::from(u32_at(at)?) | u64::from(u32_at(at + 4)?) << 32);
+    let mut ranges = vec![];
+    if u32_at(4).unwrap_or(0) & VFIO_IOMMU_INFO_CAPS == 0 {
+        return ranges;
+    }
+    let mut at = u32_at(16).unwrap_or(0) as usize;
+    // each capability lies behind the last: a list that goes back is no list
+    while let Some(id) = u32_at(at).filter(|_| at != 0) {
+        if id & 0xffff == VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE {
+            for n in 0..u32_at(at + 8).unwrap_or(0) as usize {
+                if let (Some(first), Some(last)) =
+                    (u64_at(at + 16 + 16 * n), u64_at(at + 24 + 16 * n))
+                {
+                    ranges.push(first..last.saturating_add(1));
+                }
+            }
+        }
+        let next = u32_at(at + 4).unwrap_or(0) as usize;
+        if next <= at {
+            break;
+        }
+        at = next;
+    }
+    ranges
+}
+
+/// Locked memory: as much as this process may.
+fn raise_memlock() {
+    let limit = getrlimit(Resource::Memlock);
+    let most = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // where it fails, the map that needs more says so
+    let _ = setrlimit(Resource::Memlock, most);
+}
+
+impl Vfio {
+    /// Opens `DOMAIN:BUS:DEVICE.FUNCTION`, resets it, and makes it ready for use.
+    pub fn open(bdf: &str) -> Result<Self, TransportError> {
+        let fail = |what: String| TransportError::Open {
+            device: format!("vfio:{bdf}"),
+            what,
+        };
+        if let Some(what) = obstacle(bdf) {
+            return Err(fail(what));
+        }
+        raise_memlock();
+        let container = VfioContainer::new(None).map_err(|e| fail(explain(&e, bdf)))?;
+        let container = Arc::new(container);
+        let device = VfioDevice::new(&sysfs(bdf), container.clone(), true)
+            .map_err(|e| fail(explain(&e, bdf)))?;
+        // SAFETY: VFIO_DEVICE_RESET takes no argument.
+        if unsafe { ioctl(&device, DEVICE_RESET()) } < 0 {
+            let e = std::io::Error::last_os_error();
+            return Err(fail(format!("it cannot be reset: {e}")));
+        }
+        let map = |bar: u32, bytes: u64| {
+            let (size, flags) = (device.get_region_size(bar), device.get_region_flags(bar));
+            if size < bytes || flags & VFIO_REGION_INFO_FLAG_MMAP == 0 {
+                return Err(fail(format!(
+                    "BAR{bar} has {size} bytes of {bytes}, flags {flags:#x}: it is no Rocenic NIC"
+                )));
+            }
+            MmapOptions::new()
+                .offset(device.get_region_offset(bar))
+                .len(bytes as usize)
+                .map_raw(&device)
+                .map_err(|e| fail(format!("BAR{bar} cannot be mapped: {e}")))
+        };
+        let registers = map(pci::REGISTER_BAR, regs::BAR0_BYTES)?;
+        let push = map(pci::PUSH_BAR, regs::BAR2_BYTES)?;
+        let iovas = Iovas::new(iova_ranges(&container));
+        let count = device.max_interrupts().min(VECTORS as u32);
+        let vectors = (0..count)
+            .map(|_| EventFd::new(EFD_NONBLOCK))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|e| fail(format!("no eventfd: {e}")))?;
+        let card = Card {
+            bdf: bdf.into(),
+            registers,
+            push,
+            vectors,
+            device,
+            container,
+            iovas: Mutex::new(iovas),
+        };
+        let id: [u8; 4] = card.config_read(0).map_err(|e| fail(e.to_string()))?;
+        let ours = [pci::VENDOR_ID.to_le_bytes(), pci::DEVICE_ID.to_le_bytes()].concat();
+        if id[..] != ours {
+            return Err(fail(format!(
+                "it is PCI device {:02x}{:02x}:{:02x}{:02x}, not a Rocenic NIC",
+                id[1], id[0], id[3], id[2]
+            )));
+        }
+        card.command(|c| c | MEMORY_AND_MASTER)
+            .map_err(|e| fail(e.to_string()))?;
+        card.device
+            .enable_msix(card.vectors.iter().collect())
+            .map_err(|e| fail(format!("no interrupts: {e}")))?;
+        Ok(Vfio {
+            card: Arc::new(card),
+            opened: Instant::now(),
+        })
+    }
+}
+
+impl Card {
+    fn fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the device's descriptor stays open as long as `self`, which the result borrows.
+        unsafe { BorrowedFd::borrow_raw(self.device.as_raw_fd()) }
+    }
+    /// By system calls: the crate's own functions swallow errors.
+    fn config_read<const N: usize>(&self, at: u64) -> std::io::Result<[u8; N]> {
+        let base = self.device.get_region_offset(VFIO_PCI_CONFIG_REGION_INDEX);
+        let mut to = [0; N];
+        let n = rustix::io::pread(self.fd(), &mut to, base + at)?;
+        if n == N {
+            Ok(to)
+        } else {
+            Err(std::io::ErrorKind::UnexpectedEof.into())
+        }
+    }
+    /// Changes the command register.
+    fn command(&self, change: impl FnOnce(u16) -> u16) -> std::io::Result<()> {
+        let now = u16::from_le_bytes(self.config_read(COMMAND)?);
+        let base = self.device.get_region_offset(VFIO_PCI_CONFIG_REGION_INDEX);
+        rustix::io::pwrite(self.fd(), &change(now).to_le_bytes(), base + COMMAND)?;
+        Ok(())
+    }
+    fn check(&self, addr: u64, len: usize, map: &MmapRaw) -> Result<(), TransportError> {
+        let inside = addr
+            .checked_add(len as u64)
+            .is_some_and(|e| e <= map.len() as u64);
+        if inside && addr.is_multiple_of(len as u64) {
+            Ok(())
+        } else {
+            Err(TransportError::Access {
+                addr,
+                what: format!("{len} bytes there are not inside the BAR or not aligned"),
+            })
+        }
+    }
+}
+impl Drop for Card {
+    fn drop(&mut self) {
+        // quiet first: no interrupts, then no DMA, and only then the memory may go
+        if let Err(e) = self.device.disable_msix() {
+            tracing::warn!("{}: interrupts stay on: {e}", self.bdf);
+        }
+        if let Err(e) = self.command(|c| c & !BUS_MASTER) {
+            tracing::warn!("{}: bus mastering stays on: {e}", self.bdf);
+        }
+    }
+}
+
+/// Memory the device may reach.
+struct Piece {
+    card: Arc<Card>,
+    pages: PinnedPages,
+    iova: u64,
+    mapped: bool,
+}
+impl DmaOwner for Piece {}
+impl Drop for Piece {
+    fn drop(&mut self) {
+        if self.mapped
+            && let Err(e) = self
+                .card
+                .container
+                .vfio_dma_unmap(self.iova, self.pages.len())
+        {
+            tracing::warn!("{}: unmapping IOVA {:#x}: {e}", self.card.bdf, self.iova);
+        }
+        if let Ok(mut i) = self.card.iovas.lock() {
+            i.give_back(self.iova);
+        }
+    }
+}
+
+impl Transport for Vfio {
+    fn clock(&self) -> Clock {
+        Clock::Wall
+    }
+    fn read32(&self, addr: u64) -> Result<u32, TransportError> {
+        self.card
+            .check(addr, size_of::<u32>(), &self.card.registers)?;
+        // SAFETY: inside the mapping of BAR0 and aligned, as just checked.
+        let value = unsafe {
+            let at = self.card.registers.as_ptr().add(addr as usize);
+            at.cast::<u32>().read_volatile()
+        };
+        // a device that does not answer reads all ones, and so does its identity
+        if value == u32::MAX {
+            let id = self.card.config_read(0).map_or(0, u16::from_le_bytes);
+            if id != pci::VENDOR_ID {
+                return Err(TransportError::Gone(format!(
+                    "vfio:{} answers nothing any more",
+                    self.card.bdf
+                )));
+            }
+        }
+        Ok(u32::from_le(value))
+    }
+    fn write32(&self, addr: u64, value: u32) -> Result<(), TransportError> {
+        self.card
+            .check(addr, size_of::<u32>(), &self.card.registers)?;
+        // memory before doorbell
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        // SAFETY: inside the mapping of BAR0 and aligned, as just checked.
+        unsafe {
+            let at = self.card.registers.as_mut_ptr().add(addr as usize);
+            at.cast::<u32>().write_volatile(value.to_le());
+        }
+        Ok(())
+    }
+    fn push(&self, addr: u64, bytes: &[u8; 64]) -> Result<(), TransportError> {
+        self.card.check(addr, bytes.len(), &self.card.push)?;
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        for (i, w) in bytes.as_chunks::<8>().0.iter().enumerate() {
+            // SAFETY: inside the mapping of BAR2 and aligned to 64 bytes, as just checked.
+            unsafe {
+                let at = self.card.push.as_mut_ptr().add(addr as usize + 8 * i);
+                at.cast::<u64>().write_volatile(u64::from_ne_bytes(*w));
+            }
+        }
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        Ok(())
+    }
+    fn alloc_dma(&self, bytes: usize) -> Result<DmaMemory, TransportError> {
+        let mut iovas = self
+            .card
+            .iovas
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let none = TransportError::NoMemory {
+            wanted: bytes,
+            left: iovas.left() as usize,
+        };
+        let size = bytes.max(1).checked_next_multiple_of(PAGE as usize);
+        let pages = PinnedPages::new(size.ok_or(none.clone())?).map_err(|_| none.clone())?;
+        let iova = iovas.take(pages.len() as u64).ok_or(none)?;
+        drop(iovas);
+        let mut piece = Piece {
+            card: self.card.clone(),
+            pages,
+            iova,
+            mapped: false,
+        };
+        let (ptr, len) = (piece.pages.ptr(), piece.pages.len());
+        // SAFETY: the pages belong to `piece`, which unmaps them before it frees them; nobody makes references to them
+        // (`DmaMemory` uses atomics).
+        let done = unsafe { self.card.container.vfio_dma_map(iova, len, ptr.as_ptr()) };
+        done.map_err(|e| TransportError::Map {
+            bytes: len,
+            what: explain_map(&e),
+        })?;
+        piece.mapped = true;
+        // SAFETY: `piece` holds the pages, valid for `len` bytes and aligned to a page, until it is dropped; they are
+        // accessed by `DmaMemory` and the device only.
+        Ok(unsafe { DmaMemory::new(ptr, len, iova, Arc::new(piece)) })
+    }
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+    fn wait(&self, ns: u64) -> Result<(), TransportError> {
+        match ns {
+            0 => std::thread::yield_now(),
+            n => std::thread::sleep(Duration::from_nanos(n).min(SLICE)),
+        }
+        Ok(())
+    }
+    fn wait_interrupt(&self, vector: u16, ns: u64) -> Result<bool, TransportError> {
+        let fd = self.card.vectors.get(usize::from(vector));
+        let fd = fd.ok_or_else(|| {
+            TransportError::Gone(format!("the device has no interrupt vector {vector}"))
+        })?;
+        // SAFETY: the eventfd stays open as long as the card, which `self` holds.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(fd.as_raw_fd()) };
+        let mut ready = [PollFd::new(&borrowed, PollFlags::IN)];
+        // interrupted by a signal: not yet
+        let _ = poll(&mut ready, Some(&timespec(Duration::from_nanos(ns))));
+        Ok(fd.read().is_ok())
+    }
+}
+
+fn explain_map(e: &VfioError) -> String {
+    let limit = getrlimit(Resource::Memlock).current;
+    match (e, limit) {
+        (VfioError::IommuDmaMap(sys), Some(bytes))
+            if sys.errno() == rustix::io::Errno::NOMEM.raw_os_error() =>
+        {
+            format!(
+                "this process may lock {} KiB of memory (`ulimit -l`), which is not enough; raise it: `ulimit -l unlimited` as root, or LimitMEMLOCK= of a service, or memlock in /etc/security/limits.conf",
+                bytes / 1024
+            )
+        }
+        _ => e.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A `vfio_iommu_type1_info` with two capabilities.
+    fn info(next: u32) -> Vec<u8> {
+        let mut b = vec![];
+        for w in [0u32, VFIO_IOMMU_INFO_CAPS, 0x1000, 0, 24, 0] {
+            b.extend(w.to_le_bytes());
+        }
+        // something else, then the ranges
+        for w in [3u32 | 1 << 16, 32] {
+            b.extend(w.to_le_bytes());
+        }
+        for w in [1u32 | 1 << 16, next, 2, 0] {
+            b.extend(w.to_le_bytes());
+        }
+        for w in [0u64, 0xfedf_ffff, 0xfef0_0000, u64::MAX] {
+            b.extend(w.to_le_bytes());
+        }
+        b
+    }
+    #[test]
+    fn the_kernels_ranges_are_read_and_broken_lists_end() {
+        let want = vec![0..0xfee0_0000, 0xfef0_0000..u64::MAX];
+        assert_eq!(parse_ranges(&info(0)), want);
+        assert_eq!(parse_ranges(&info(24)), want, "a list that goes back");
+        for n in 0..info(0).len() {
+            parse_ranges(&info(0)[..n]);
+        }
+        assert!(parse_ranges(&[0; 64]).is_empty());
+    }
+    #[test]
+    fn a_device_that_is_not_there_is_told_so() {
+        let e = Vfio::open("ffff:ff:1f.7").err().map(|e| e.to_string());
+        let e = e.unwrap_or_default();
+        assert!(
+            e.contains("vfio:ffff:ff:1f.7") && e.contains("lspci"),
+            "{e}"
+        );
+    }
+}
