@@ -31,6 +31,9 @@ pub struct Args {
     /// Write every frame of the wire to this pcapng file
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Write every line of memory the NICs read or write to this file
+    #[arg(long, value_name = "FILE")]
+    dma_log: Option<PathBuf>,
     /// Percent of the frames the wire loses
     #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
     drop: f64,
@@ -80,6 +83,7 @@ pub fn run(command: &Command) -> Result<()> {
         },
         link,
         capture: args.pcap.clone(),
+        dma_log: args.dma_log.clone(),
         ..Config::default()
     };
     let sockets: Vec<PathBuf> = match args.nics {

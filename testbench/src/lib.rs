@@ -10,6 +10,7 @@
 //! | [`classify`] | what a receiver must make of a frame, in software |
 //! | [`system`] | simulated NICs with host programs on the real driver, and the wire between them |
 //! | [`linux`] | the NIC against the Linux kernel's rxe in a virtual machine |
+//! | [`vfio_vm`] | the kernel's VFIO and IOMMU against the RTL, in a virtual machine |
 //! | [`vectors`] | frames captured elsewhere, with their ICRC |
 //! | [`responder`], [`requester`] | peers made with scapy |
 //! | [`scapy`] | frames made and checked by scapy |
@@ -47,6 +48,7 @@ pub mod skip;
 pub mod system;
 pub mod value;
 pub mod vectors;
+pub mod vfio_vm;
 
 pub use dut::Dut;
 pub use random::Random;

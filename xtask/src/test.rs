@@ -56,6 +56,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     }
     if !args.quick && args.filter.is_none() {
         linux(&mut all);
+        vfio(&mut all);
     }
     let skips = rocenic_testbench::skip::read();
     for s in &skips {
@@ -105,6 +106,32 @@ fn linux(all: &mut Count) {
             println!("Linux peer: {e:#}");
             all.failed += 1;
             all.failures.push("the Linux peer".into());
+        }
+    }
+}
+
+/// The kernel's VFIO against the RTL (`cargo xtask vm vfio`), each step a test.
+fn vfio(all: &mut Count) {
+    println!("kernel VFIO:");
+    let dir = rocenic_testbench::vfio_vm::directory();
+    let bundle = match rocenic_testbench::vfio_vm::Bundle::fetch(&dir) {
+        Ok(b) => b,
+        Err(e) => {
+            println!("SKIPPED kernel VFIO, every step: {e:#}");
+            all.ignored += 1;
+            return;
+        }
+    };
+    match vm::vfio(&bundle) {
+        Ok(c) => {
+            all.passed += c.passed;
+            all.failed += c.failures.len();
+            all.failures.extend(c.failures);
+        }
+        Err(e) => {
+            println!("kernel VFIO: {e:#}");
+            all.failed += 1;
+            all.failures.push("kernel VFIO".into());
         }
     }
 }

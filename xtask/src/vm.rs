@@ -1,6 +1,8 @@
 //! `cargo xtask vm`: the NIC against other systems in virtual machines.
+use crate::workspace;
 use clap::Subcommand;
 use rocenic_testbench::linux::{self, Config, News, Verdict};
+use rocenic_testbench::vfio_vm;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -11,6 +13,8 @@ pub struct Args {
 enum Guest {
     /// The Linux kernel's rxe with unmodified tools, in both directions
     Linux(LinuxArgs),
+    /// The kernel's VFIO and IOMMU, with the same driver in the guest
+    Vfio,
 }
 #[derive(clap::Args)]
 struct LinuxArgs {
@@ -28,7 +32,12 @@ struct LinuxArgs {
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let Guest::Linux(a) = args.guest;
+    let a = match args.guest {
+        Guest::Linux(a) => a,
+        Guest::Vfio => {
+            return vfio(&vfio_vm::Bundle::fetch(&vfio_vm::directory())?)?.finish();
+        }
+    };
     anyhow::ensure!(
         (0.0..=100.0).contains(&a.drop),
         "--drop {}: a percentage from 0 to 100",
@@ -41,11 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         all: a.all,
     };
     let c = linux(&linux::fetch()?, &config)?;
-    println!("{} passed, {} failed", c.passed, c.failures.len());
-    if c.failures.is_empty() && c.passed > 0 {
-        return Ok(());
-    }
-    std::process::exit(1);
+    c.finish()
 }
 
 /// What became of the cases.
@@ -53,6 +58,39 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 pub struct Count {
     pub passed: usize,
     pub failures: Vec<String>,
+}
+impl Count {
+    fn finish(self) -> anyhow::Result<()> {
+        println!("{} passed, {} failed", self.passed, self.failures.len());
+        if self.failures.is_empty() && self.passed > 0 {
+            return Ok(());
+        }
+        std::process::exit(1);
+    }
+}
+/// Runs the guest that uses the kernel's VFIO, telling how each step went.
+pub fn vfio(bundle: &vfio_vm::Bundle) -> anyhow::Result<Count> {
+    let mut c = Count::default();
+    let rocenic = workspace::program("rocenic")?;
+    // the model is built here, where its progress is seen
+    rocenic_sim::nic::library(false)?;
+    let told =
+        |s: &vfio_vm::Step| println!("{}: {}", s.name, if s.passed { "ok" } else { "FAILED" });
+    let mut seen = 0;
+    let steps = vfio_vm::run(bundle, &rocenic, &mut |s| {
+        seen += 1;
+        told(s);
+    })?;
+    steps[seen..].iter().for_each(told);
+    for s in steps {
+        if s.passed {
+            c.passed += 1;
+        } else {
+            c.failures.push(s.name);
+        }
+    }
+    println!("logs are in {}", vfio_vm::directory().display());
+    Ok(c)
 }
 /// Runs them, telling how each went.
 pub fn linux(parts: &linux::Parts, config: &Config) -> anyhow::Result<Count> {

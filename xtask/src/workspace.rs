@@ -14,3 +14,16 @@ pub fn cargo() -> Command {
     c.current_dir(root());
     c
 }
+
+/// Builds a program of the workspace; gives its path.
+pub fn program(name: &str) -> anyhow::Result<PathBuf> {
+    let status = cargo()
+        .args(["build", "--quiet", "--package", name])
+        .stdin(std::process::Stdio::null())
+        .status()?;
+    anyhow::ensure!(status.success(), "{name} does not compile");
+    // beside this program, which cargo built too
+    let here = std::env::current_exe()?;
+    let dir = here.parent().unwrap_or(Path::new("."));
+    Ok(dir.join(name))
+}

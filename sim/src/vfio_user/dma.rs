@@ -7,6 +7,8 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering, fence};
@@ -194,21 +196,54 @@ impl State {
 const WORD: usize = size_of::<u32>();
 
 /// The device's way to the table.
-pub struct DmaMemory(pub Arc<DmaTable>);
+pub struct DmaMemory {
+    pub table: Arc<DmaTable>,
+    pub log: Option<DmaLog>,
+}
+
+/// Every line the device reads or writes, as text: number of the NIC, direction, IOVA of the first byte, bytes.
+pub struct DmaLog {
+    pub nic: usize,
+    /// Of all NICs.
+    pub file: Arc<Mutex<File>>,
+}
+impl DmaLog {
+    fn note(&self, what: &str, iova: u64, bytes: &[u8]) {
+        use std::fmt::Write as _;
+        let mut line = format!("nic {} {what} {iova:#x} ", self.nic);
+        for b in bytes {
+            let _ = write!(line, "{b:02x}");
+        }
+        line.push('\n');
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(e) = file.write_all(line.as_bytes()) {
+            tracing::warn!("the DMA log is not whole: {e}");
+        }
+    }
+}
 
 impl Memory for DmaMemory {
     fn read(&mut self, iova: u64, line: &mut [u8; LINE]) -> bool {
-        self.0.line(iova, dma::READ, |at| {
+        let ok = self.table.line(iova, dma::READ, |at| {
             for (i, w) in line.as_chunks_mut::<WORD>().0.iter_mut().enumerate() {
                 // SAFETY: a whole line is mapped at `at` (see `DmaTable::line`), aligned to 64 bytes; both sides access
                 // it by atomics or across processes.
                 let word = unsafe { AtomicU32::from_ptr(at.add(WORD * i).as_ptr().cast()) };
                 *w = word.load(Ordering::Acquire).to_ne_bytes();
             }
-        })
+        });
+        if let Some(log) = self.log.as_ref().filter(|_| ok) {
+            log.note("read", iova, line);
+        }
+        ok
     }
     fn write(&mut self, iova: u64, line: &[u8; LINE], strobe: u64) -> bool {
-        self.0.line(iova, dma::WRITE, |at| {
+        if let Some(log) = &self.log {
+            let from = (strobe.trailing_zeros() as usize).min(LINE);
+            let to = (LINE - strobe.leading_zeros() as usize).max(from);
+            log.note("write", iova + from as u64, &line[from..to]);
+        }
+        self.table.line(iova, dma::WRITE, |at| {
             // what was written before is visible to whoever sees this line
             fence(Ordering::Release);
             for (i, w) in line.as_chunks::<WORD>().0.iter().enumerate() {
@@ -242,13 +277,17 @@ mod tests {
     fn table() -> (DmaMemory, OwnedFd) {
         let table = Arc::new(DmaTable::default());
         table.set_bus_master(true);
-        (DmaMemory(table), memory::create(4 * PAGE).expect("memfd"))
+        (
+            DmaMemory { table, log: None },
+            memory::create(4 * PAGE).expect("memfd"),
+        )
     }
     #[test]
     fn writes_are_seen_through_another_window_of_the_same_file_and_strobes_hold() {
         let (mut m, fd) = table();
-        m.0.map(0x10_0000, PAGE, &fd, PAGE, RW).expect("map");
-        m.0.map(0x40_0000, 4 * PAGE, &fd, 0, dma::READ)
+        m.table.map(0x10_0000, PAGE, &fd, PAGE, RW).expect("map");
+        m.table
+            .map(0x40_0000, 4 * PAGE, &fd, 0, dma::READ)
             .expect("map");
         let line = std::array::from_fn(|i| i as u8 + 1);
         assert!(m.write(0x10_0040, &line, 0xffff_0000_0000_0ff5));
@@ -267,23 +306,23 @@ mod tests {
     #[test]
     fn what_is_not_mapped_is_refused_and_so_is_everything_without_bus_mastering() {
         let (mut m, fd) = table();
-        m.0.map(PAGE, PAGE, &fd, 0, RW).expect("map");
+        m.table.map(PAGE, PAGE, &fd, 0, RW).expect("map");
         let mut line = [0; LINE];
         assert!(m.read(2 * PAGE - LINE as u64, &mut line));
         for at in [0, PAGE - LINE as u64, 2 * PAGE, u64::MAX - 63] {
             assert!(!m.read(at, &mut line), "{at:#x}");
         }
-        m.0.set_bus_master(false);
+        m.table.set_bus_master(false);
         assert!(!m.read(PAGE, &mut line));
-        m.0.set_bus_master(true);
-        assert!(m.0.unmap(0, 16 * PAGE));
+        m.table.set_bus_master(true);
+        assert!(m.table.unmap(0, 16 * PAGE));
         assert!(!m.read(PAGE, &mut line));
-        assert!(m.0.lock().files.is_empty());
+        assert!(m.table.lock().files.is_empty());
     }
     #[test]
     fn impossible_maps_are_refused() {
         let (m, fd) = table();
-        let map = |iova, size, offset| m.0.map(iova, size, &fd, offset, RW);
+        let map = |iova, size, offset| m.table.map(iova, size, &fd, offset, RW);
         assert_eq!(map(1, PAGE, 0), Err(Errno::INVAL));
         assert_eq!(map(0, 0, 0), Err(Errno::INVAL));
         assert_eq!(map(0, 5 * PAGE, 0), Err(Errno::INVAL));
@@ -295,8 +334,8 @@ mod tests {
         }
         assert_eq!(map(3 * PAGE, PAGE, 0), Ok(()));
         assert_eq!(map(0, PAGE, 0), Ok(()));
-        assert!(!m.0.unmap(PAGE, PAGE), "only a part of a window");
-        assert_eq!(m.0.lock().windows.len(), 3);
+        assert!(!m.table.unmap(PAGE, PAGE), "only a part of a window");
+        assert_eq!(m.table.lock().windows.len(), 3);
     }
     #[test]
     fn a_file_that_can_shrink_is_refused() {
@@ -304,6 +343,6 @@ mod tests {
         let (m, _) = table();
         let fd = memfd_create("loose", MemfdFlags::CLOEXEC).expect("memfd");
         ftruncate(&fd, PAGE).expect("size");
-        assert_eq!(m.0.map(0, PAGE, &fd, 0, RW), Err(Errno::INVAL));
+        assert_eq!(m.table.map(0, PAGE, &fd, 0, RW), Err(Errno::INVAL));
     }
 }

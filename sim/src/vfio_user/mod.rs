@@ -21,16 +21,17 @@ mod listener;
 use crate::nic::{HostConfig, Nic, NicConfig, Pace};
 use crate::verilate::Library;
 use crate::wire::{Capture, CaptureError, Error as WireError, LinkConfig, LinkEnd, link};
-use dma::{DmaMemory, DmaTable};
+use dma::{DmaLog, DmaMemory, DmaTable};
 use engine::{Engine, ORDERS, Order, Seat};
 use function::Function;
 use irq::Vectors;
 use listener::Port;
+use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,8 @@ pub enum Error {
     Capture(#[from] CaptureError),
     #[error("a capture needs a wire: serve two NICs")]
     NoWire,
+    #[error("cannot write the DMA log {}: {what}", path.display())]
+    Log { path: PathBuf, what: String },
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }
@@ -57,6 +60,8 @@ pub struct Config {
     pub host: HostConfig,
     pub link: LinkConfig,
     pub capture: Option<PathBuf>,
+    /// Writes everything the NICs read and write.
+    pub dma_log: Option<PathBuf>,
 }
 
 /// NICs that are being served; dropping it stops them and removes their sockets.
@@ -100,6 +105,16 @@ pub fn serve(
         }
         n => return Err(Error::Count(n)),
     };
+    let log = match &config.dma_log {
+        Some(path) => {
+            let file = File::create(path).map_err(|e| Error::Log {
+                path: path.clone(),
+                what: e.to_string(),
+            })?;
+            Some(Arc::new(Mutex::new(file)))
+        }
+        None => None,
+    };
     let mut listeners = vec![];
     for s in sockets {
         listeners.push(listener::bind(s)?);
@@ -121,7 +136,10 @@ pub fn serve(
             pace: config.pace,
             trace: None,
         };
-        let memory = DmaMemory(dma.clone());
+        let memory = DmaMemory {
+            table: dma.clone(),
+            log: log.clone().map(|file| DmaLog { nic: n, file }),
+        };
         let library = library.clone();
         let name = |what: &str| std::thread::Builder::new().name(format!("{what} {n}"));
         // a model stays on the thread that made it

@@ -9,7 +9,7 @@
 //! | `pingpong`, `perftest` | our side of the tools |
 //!
 //! The guest runs in real time and the NIC some thousand times slower, so nothing here says anything about speed.
-mod cpio;
+pub(crate) mod cpio;
 mod guest;
 mod host;
 mod image;
