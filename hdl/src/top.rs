@@ -198,7 +198,8 @@ impl Logic for roce_nic {
         // a device that is not enabled does no DMA either
         self.flr.master.next = self.bus_master_enable.val() && self.control.port.val().enable;
         self.flr.bus_idle.next = self.axi_read.idle.val() && self.axi_write.idle.val();
-        self.flr.mac_idle.next = !self.in_frame.q.val();
+        self.flr.mac_idle.next = !self.in_frame.q.val() && !self.transmit.m_axis_tvalid.val();
+        self.transmit.hold.next = !self.control.port.val().enable || self.flr.draining.val();
         self.flr_done.next = self.flr.done.val();
         let clear = self.flr.clear.val();
         self.control.reset.next = clear;

@@ -2,7 +2,8 @@
 //!
 //! | port | what |
 //! |---|---|
-//! | `op`, `port` | paths of the QPs; own addresses, and whether frames may begin |
+//! | `op`, `port` | paths of the QPs; own addresses |
+//! | `hold` | no frame may begin |
 //! | `data`, `d` | descriptors with their payload beats |
 //! | `ack` | acknowledgements |
 //! | `sent` | the last packet of a response is on its way |
@@ -21,6 +22,7 @@ pub struct Transmit {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub port: Signal<In, PortCfg>,
+    pub hold: Signal<In, Bit>,
     pub op_valid: Signal<In, Bit>,
     pub op_ready: Signal<Out, Bit>,
     pub op: Signal<In, QpOp>,
@@ -75,7 +77,7 @@ impl Logic for Transmit {
         self.sent_valid.next = self.arb.sent_valid.val();
         self.sent.next = self.arb.sent.val();
         self.dropped.next = self.arb.dropped.val();
-        self.arb.hold.next = !self.port.val().enable;
+        self.arb.hold.next = self.hold.val();
 
         self.build.port.next = self.port.val();
         self.build.op_valid.next = self.op_valid.val();

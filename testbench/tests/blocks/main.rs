@@ -8,6 +8,7 @@ mod cq_engine;
 mod dma;
 mod doorbells;
 mod fifo;
+mod flr;
 mod from_axis;
 mod icrc_insert;
 mod mr_table;
