@@ -8,6 +8,12 @@ MAGIC = 0x1a2b3c4d
 
 def frames(path):
     """Frames in the order of the file. An unfinished file or one of another link type is a ValueError."""
+    for _, frame in timed(path):
+        yield frame
+
+
+def timed(path):
+    """The same with the time stamp of each, in the units of the interface."""
     with open(path, "rb") as file:
         data = file.read()
     at, order, links = 0, "<", []
@@ -27,12 +33,12 @@ def frames(path):
         if kind == INTERFACE:
             links.append(struct.unpack_from(order + "H", body)[0])
         elif kind == ENHANCED:
-            interface, _, _, captured, original = struct.unpack_from(order + "5I", body)
+            interface, high, low, captured, original = struct.unpack_from(order + "5I", body)
             if interface >= len(links) or links[interface] != ETHERNET:
                 raise ValueError(f"{path}: frame at byte {at} is not from an Ethernet interface")
             if captured != original or 20 + captured > len(body):
                 raise ValueError(f"{path}: frame at byte {at} is cut to {captured} of {original} bytes")
-            yield body[20:20 + captured]
+            yield high << 32 | low, body[20:20 + captured]
         elif kind == SIMPLE:
             raise ValueError(f"{path}: simple packet blocks are not read")
         at += size

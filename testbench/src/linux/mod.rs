@@ -214,9 +214,9 @@ pub fn run(
             // every frame of the guest that came is whole
             let bad = host.c.counter(Counter::RxIcrcBad)?;
             ensure!(bad == 0, "the NIC found {bad} wrong ICRCs");
-            counters(&host.c)
+            Ok((counters(&host.c)?, host.pairs))
         };
-        let (counted, _, end) = Solo::new(library, solo).run_wired(cases, end)?;
+        let ((counted, pairs), _, end) = Solo::new(library, solo).run_wired(cases, end)?;
         let [to, from] = end.counts();
         end.close()?;
         let lost = to.dropped + from.dropped;
@@ -227,7 +227,9 @@ pub fn run(
                 to.passed + from.passed
             );
         }
-        let said = check(&capture)?;
+        let list = dir.join(format!("{pass}-pairs.json"));
+        std::fs::write(&list, serde_json::to_string_pretty(&pairs)?)?;
+        let said = check(&capture, &list)?;
         news(News::Pass {
             capture: &format!(
                 "{pass}: {lost} of {} frames lost; the others: {said} ({})",
@@ -296,17 +298,16 @@ fn run_cases(
     }
     Ok(())
 }
-/// Has every frame judged by tshark, scapy and another ICRC routine; what they counted.
-fn check(capture: &Path) -> Result<String> {
+/// Has every frame judged by tshark, scapy and another ICRC routine, and the NIC's answers and repetitions by the rules of
+/// the transport; what they counted.
+fn check(capture: &Path, pairs: &Path) -> Result<String> {
     let python = python::scapy().map_err(anyhow::Error::msg)?;
-    let out = Command::new(&python)
-        .arg(python::script("check_capture.py"))
-        .arg(capture)
-        .arg("--others")
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .with_context(|| python.display().to_string())?;
-    let text = |b: &[u8]| String::from_utf8_lossy(b).trim().to_owned();
-    ensure!(out.status.success(), "{}", text(&out.stderr));
-    Ok(text(&out.stdout))
+    let run = |name: &str, args: &[&Path]| {
+        let mut c = Command::new(&python);
+        c.arg(python::script(name)).arg(capture).args(args);
+        packages::run(c.env("PYTHONDONTWRITEBYTECODE", "1"))
+    };
+    let frames = run("check_capture.py", &["--others".as_ref()])?;
+    let judged = run("check_transport.py", &[pairs])?;
+    Ok(format!("{} {}", frames.trim(), judged.trim()))
 }

@@ -1,7 +1,7 @@
 //! `ibv_rc_pingpong`: both sides send in turn. It sends from the buffer it receives into, so each of its messages but the
 //! first is what we sent before: every byte goes through its memory and comes back.
 use super::host::Host;
-use super::talk::{DONE, Key, PINGPONG_BYTES, connection};
+use super::talk::{DONE, Key, PINGPONG_BYTES};
 use anyhow::{Context, Result, ensure};
 use rocenic_driver::{Access, Cq, Init, Mr, Pmtu, Qp, RecvRequest, Rts, SendRequest};
 
@@ -93,8 +93,7 @@ pub fn from_guest(h: &mut Host) -> Result<()> {
     let mut talk = h.called_by(|port, host| format!("{} -p {port} {host}", options()))?;
     let (side, qp, key) = Side::new(h)?;
     let word = h.until("its key", || talk.take(PINGPONG_BYTES))?;
-    let to = connection(&Key::from_pingpong(&word)?, h.peer.mac, MTU, 1);
-    let mut qp = qp.connect(&to)?;
+    let mut qp = h.connect(qp, &Key::from_pingpong(&word)?, MTU, 1)?;
     side.post_recv(&mut qp, 0)?;
     talk.say(&key.pingpong())?;
     h.until("`done`", || talk.take(DONE.len()))?;
@@ -116,8 +115,7 @@ pub fn to_guest(h: &mut Host) -> Result<()> {
     let (side, qp, key) = Side::new(h)?;
     talk.say(&key.pingpong())?;
     let word = h.until("its key", || talk.take(PINGPONG_BYTES))?;
-    let to = connection(&Key::from_pingpong(&word)?, h.peer.mac, MTU, 1);
-    let mut qp = qp.connect(&to)?;
+    let mut qp = h.connect(qp, &Key::from_pingpong(&word)?, MTU, 1)?;
     talk.say(DONE)?;
     for i in 0..ROUNDS {
         side.post_recv(&mut qp, i)?;

@@ -1,7 +1,7 @@
 //! What the tools tell each other over TCP before they use their queue pairs, seen in captures of it. Nothing here blocks:
 //! the simulated NIC moves only while its host program waits for it.
 use anyhow::{Context, Result, bail, ensure};
-use rocenic_driver::{Connection, Endpoint, RemoteMemory};
+use rocenic_driver::{Endpoint, RemoteMemory};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
@@ -160,18 +160,6 @@ impl Talk {
             .write_all(bytes)
             .context("the tool's connection")
     }
-}
-
-/// How long a queue pair of ours waits for an ACK: in simulated time, of which a second on the wall holds less than a
-/// millisecond. 0.5 ms: about a second.
-const TIMEOUT: u8 = 7;
-
-/// To the tool's queue pair.
-pub fn connection(key: &Key, mac: [u8; 6], mtu: rocenic_driver::Pmtu, reads: u8) -> Connection {
-    Connection::to(key.endpoint(mac))
-        .pmtu(mtu)
-        .timeout(TIMEOUT)
-        .rd_atomic(key.reads.clamp(1, reads))
 }
 
 #[cfg(test)]

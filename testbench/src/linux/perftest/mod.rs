@@ -5,7 +5,7 @@ mod requests;
 pub use requests::to_guest;
 
 use super::host::Host;
-use super::talk::{DONE, Key, PERFTEST_BYTES, Talk, connection};
+use super::talk::{DONE, Key, PERFTEST_BYTES, Talk};
 use anyhow::{Context, Result, ensure};
 use rocenic_driver::{Access, Cq, Init, Mr, Pmtu, Qp, RecvRequest, Rts, contract::caps};
 
@@ -248,7 +248,7 @@ pub fn from_guest(h: &mut Host, test: Test) -> Result<()> {
                 keys += 1;
                 tool_key = Some(k);
                 if let Some(q) = unconnected.take() {
-                    let mut q = q.connect(&connection(&k, h.peer.mac, test.pmtu, READS))?;
+                    let mut q = h.connect(q, &k, test.pmtu, READS)?;
                     if test.operation == Send {
                         while posted < RECEIVES {
                             side.post_recv(&mut q, posted)?;

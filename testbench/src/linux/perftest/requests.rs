@@ -4,7 +4,7 @@ use super::{
     holds, memory,
 };
 use crate::linux::host::Host;
-use crate::linux::talk::{DONE, Key, PERFTEST_BYTES, Talk, connection};
+use crate::linux::talk::{DONE, Key, PERFTEST_BYTES, Talk};
 use Operation::*;
 use anyhow::{Result, bail, ensure};
 use rocenic_driver::{Qp, Rts, SendRequest};
@@ -29,7 +29,7 @@ pub fn to_guest(h: &mut Host, test: Test) -> Result<()> {
         Key::from_perftest(&h.until("its key", || talk.take(PERFTEST_BYTES))?)
     };
     let tool = tell_key(h, &mut talk)?;
-    let mut qp = qp.connect(&connection(&tool, h.peer.mac, test.pmtu, READS))?;
+    let mut qp = h.connect(qp, &tool, test.pmtu, READS)?;
     for _ in 1..KEYS_BEFORE {
         tell_key(h, &mut talk)?;
     }
