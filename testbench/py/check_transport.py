@@ -24,6 +24,8 @@ import rebuild
 
 # what the NIC may still have on its way when something arrives
 PIPELINE_NS = 6_000
+# a packet that comes this shortly before a refusal leaves may not have been looked at
+RECEIVE_NS = 600
 WINDOW = 1024
 RING = 1 << 24
 ACK, NAK_SEQUENCE = 0, 0x60
@@ -68,9 +70,10 @@ class Pair:
         # as responder: expected PSN, messages complete behind each PSN
         self.expected = History(p["peer_psn"])
         self.messages = {p["peer_psn"] - 1: 0}
-        self.arrived, self.refused, self.not_ready = (collections.Counter() for _ in range(3))
+        self.acknowledged = p["peer_psn"] - 1
         self.requests = {}
-        self.rnr = None
+        # when each PSN came last; the PSN that was asked for and has not come since; when it was found not ready
+        self.came, self.asked, self.not_ready = {}, None, {}
         # as requester
         self.una = History(p["psn"])
         self.next = p["psn"]
@@ -82,7 +85,9 @@ class Pair:
 
     def request_in(self, at, opcode, psn, rest):
         psn = self.near(psn, self.expected.now())
-        self.arrived[psn] += 1
+        self.came[psn] = at
+        if self.asked == psn:
+            self.asked = None
         if opcode in (READ, CAS, FAA):
             packets = max(1, -(-int.from_bytes(rest[12:16], "big") // self.pmtu)) if opcode == READ else 1
             self.requests[psn] = packets
@@ -92,7 +97,6 @@ class Pair:
         done = self.messages.get(psn - 1, 0) + (opcode in ENDS or opcode in (READ, CAS, FAA))
         for i in range(packets):
             self.messages[psn + i] = done
-        self.rnr = None
         self.expected.set(at, psn + packets)
 
     def acknowledge_out(self, at, psn, syndrome, msn):
@@ -101,26 +105,25 @@ class Pair:
         if kind == ACK:
             if psn >= max(recent):
                 raise Wrong(f"ACK of PSN {psn % RING:#x}, which has not arrived in order")
+            if psn < self.acknowledged:
+                raise Wrong(f"ACK of PSN {psn % RING:#x} after that of {self.acknowledged % RING:#x}")
+            self.acknowledged = psn
             if self.messages.get(psn, 0) % RING != msn:
                 raise Wrong(f"ACK of PSN {psn % RING:#x} with MSN {msn}, {self.messages.get(psn)} messages are complete")
             return
         if syndrome != NAK_SEQUENCE and kind != RNR:
             raise Wrong(f"NAK {syndrome:#x} of PSN {psn % RING:#x}")
         if kind == RNR:
+            if psn not in self.came or self.came[psn] < self.not_ready.get(psn, 0) - RECEIVE_NS:
+                raise Wrong(f"RNR NAK of PSN {psn % RING:#x}, which has not come since the last")
+            self.not_ready[psn] = at
             # the model did not know that there is no receive
-            self.not_ready[psn] += 1
-            if self.not_ready[psn] > self.arrived[psn]:
-                raise Wrong(f"RNR NAK of PSN {psn % RING:#x}, which has not come")
             self.expected.set(at, psn)
-            self.rnr = psn
-        else:
-            if psn not in recent:
-                raise Wrong(f"NAK of PSN {psn % RING:#x}, expected is {self.expected.now() % RING:#x}")
-            if self.rnr == psn:
-                raise Wrong(f"NAK of PSN {psn % RING:#x} after its RNR NAK, before it came again")
-            if self.refused[psn] > self.arrived[psn]:
-                raise Wrong(f"PSN {psn % RING:#x} refused again, but it has not come since")
-        self.refused[psn] += 1
+        elif psn not in recent:
+            raise Wrong(f"NAK of PSN {psn % RING:#x}, expected is {self.expected.now() % RING:#x}")
+        elif self.asked == psn:
+            raise Wrong(f"NAK of PSN {psn % RING:#x}, which was asked for and has not come since")
+        self.asked = psn
 
     def response_out(self, at, psn):
         psn = self.near(psn, self.expected.now())
