@@ -71,7 +71,7 @@ pub fn run(command: &Command) -> Result<()> {
             reorder: chance("--reorder", args.reorder)?,
             corrupt: chance("--corrupt", args.corrupt)?,
         },
-        cut_at: args.cut.map(|us| us * 1000 / CYCLE_NS),
+        cut_at: args.cut.map(|us| us.saturating_mul(1000) / CYCLE_NS),
         ..LinkConfig::default()
     };
     let config = Config {

@@ -3,13 +3,16 @@ use crate::workspace::root;
 use anyhow::{Context, anyhow};
 use rocenic_hdl::top::roce_nic;
 use rust_hdl_core::prelude::Block;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Args {
     /// Where the files go (default: `target/rtl`)
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Types at file scope instead of in a package, for tools that know no packages (Icarus Verilog 11)
+    #[arg(long)]
+    no_package: bool,
 }
 
 /// Prints `roce_nic` and all below it. Blocks are deep on the stack while they are made.
@@ -33,21 +36,48 @@ pub fn print(package: Option<&str>) -> anyhow::Result<emit::Design> {
         .map_err(|_| anyhow!("a block panics while it is built or printed; see above"))?
 }
 
+/// Takes away what an earlier run wrote, by its list.
+fn forget(out: &Path, list: &Path) -> anyhow::Result<()> {
+    let Ok(text) = std::fs::read_to_string(list) else {
+        return Ok(());
+    };
+    for name in text
+        .lines()
+        .filter(|l| l.ends_with(".sv") && !l.contains('/'))
+    {
+        let file = out.join(name);
+        if file.exists() {
+            std::fs::remove_file(&file)
+                .with_context(|| format!("cannot remove {}", file.display()))?;
+        }
+    }
+    Ok(())
+}
+
 pub fn run(a: Args) -> anyhow::Result<()> {
     let out = a.out.unwrap_or_else(|| root().join("target/rtl"));
-    let d = print(Some("types_pkg"))?;
+    let list_file = out.join("rocenic.f");
+    forget(&out, &list_file)?;
+    let d = print((!a.no_package).then_some("types_pkg"))?;
     let files = d
         .write_dir(&out)
         .with_context(|| format!("cannot write to {}", out.display()))?;
     let list: String = files.iter().map(|f| format!("{f}\n")).collect();
-    let list_file = out.join("rocenic.f");
     std::fs::write(&list_file, list)
         .with_context(|| format!("cannot write {}", list_file.display()))?;
+    let waivers = out.join("verilator.vlt");
+    std::fs::copy(root().join("hdl/lint/verilator.vlt"), &waivers)
+        .with_context(|| format!("cannot write {}", waivers.display()))?;
     let lines: usize = d.modules.iter().map(|m| m.1.lines().count()).sum();
     println!(
         "{} modules, {lines} lines in {}; file list {}",
         d.modules.len(),
         out.display(),
+        list_file.display()
+    );
+    println!(
+        "verilator --lint-only --top-module roce_nic {} -F {}",
+        waivers.display(),
         list_file.display()
     );
     Ok(())

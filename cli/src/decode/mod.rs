@@ -5,7 +5,7 @@ mod capture;
 mod hardware;
 mod report;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use rocenic_contract::counters::Counter;
 use rocenic_hdl::types::RxHdr;
 use rocenic_testbench::Value;
@@ -40,7 +40,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     for (i, f) in capture.frames.into_iter().enumerate() {
         let port = Port::addressed_by(&f.bytes).unwrap_or(Port { mac: 0, ipv4: 0 });
         let software = classify::classify(&f.bytes, port);
-        let hardware = rtl.judge(&f.bytes, port)?;
+        // a frame without a beat is nothing that a MAC could give
+        let hardware = if f.bytes.is_empty() {
+            Err(Counter::RxDropLength)
+        } else {
+            let judged = rtl.judge(&f.bytes, port);
+            judged.with_context(|| format!("frame {} of {}", i + 1, args.file.display()))?
+        };
         frames.push(Decoded {
             number: i + 1,
             difference: difference(&hardware, &software),

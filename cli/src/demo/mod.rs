@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 
 /// Largest file: what both simulated hosts can register.
 const MAX_BYTES: u64 = 1 << 30;
+/// Files a run leaves.
+const CAPTURE: &str = "wire.pcapng";
+const WAVE: &str = "nic.fst";
+const RECEIVED: &str = "received-";
 /// Without a file: this one of the project, and a message of this size.
 const OWN_FILE: &str = "Cargo.lock";
 const OWN_MESSAGE: usize = 1 << 20;
@@ -53,6 +57,7 @@ pub fn run(args: &Args) -> Result<()> {
     let items = items(args)?;
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("cannot make {}", args.out.display()))?;
+    clear(&args.out)?;
 
     let spinner = ProgressBar::new_spinner()
         .with_message("building the NIC's simulator (once; seconds to minutes)");
@@ -60,8 +65,8 @@ pub fn run(args: &Args) -> Result<()> {
     let library = rocenic_sim::nic::library(!args.no_wave)?;
     spinner.finish_and_clear();
 
-    let capture = args.out.join("wire.pcapng");
-    let wave = args.out.join("nic.fst");
+    let capture = args.out.join(CAPTURE);
+    let wave = args.out.join(WAVE);
     let mut config = PairConfig {
         seed: args.seed,
         pace: if args.unpaced {
@@ -78,7 +83,9 @@ pub fn run(args: &Args) -> Result<()> {
         drop: args.drop / 100.0,
         ..Faults::default()
     };
-    config.link.cut_at = args.cut.map(|us| us * 1000 / rocenic_sim::nic::CYCLE_NS);
+    config.link.cut_at = args
+        .cut
+        .map(|us| us.saturating_mul(1000) / rocenic_sim::nic::CYCLE_NS);
 
     let total: u64 = items.iter().map(|i| i.bytes.len() as u64).sum();
     println!(
@@ -104,7 +111,7 @@ pub fn run(args: &Args) -> Result<()> {
         );
     }
     for (item, got) in items.iter().zip(received) {
-        let to = args.out.join(format!("received-{}", item.name));
+        let to = args.out.join(format!("{RECEIVED}{}", item.name));
         std::fs::write(&to, got).with_context(|| format!("cannot write {}", to.display()))?;
     }
     table::print(&items, &report, &config, took);
@@ -149,12 +156,30 @@ fn items(args: &Args) -> Result<Vec<Item>> {
     ])
 }
 
+/// What an earlier run left must not pass for this one's.
+fn clear(out: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(out)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(RECEIVED) || name == CAPTURE || name == WAVE {
+            std::fs::remove_file(&path)
+                .with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
 fn read(path: &Path) -> Result<Item> {
     let what = || format!("cannot read {}", path.display());
     let meta = std::fs::metadata(path).with_context(what)?;
     if meta.is_dir() {
         bail!("{} is a directory; name a file", path.display());
     }
+    ensure!(
+        meta.is_file(),
+        "{} is no regular file: the demonstration must know its length",
+        path.display()
+    );
     ensure!(
         meta.len() <= MAX_BYTES,
         "{} has {} bytes; the demonstration moves up to {MAX_BYTES}",

@@ -105,7 +105,6 @@ impl Control {
     /// The next message, within `limit`; an error when the device dies meanwhile.
     pub fn hear<T: DeserializeOwned>(&mut self, device: &Device, limit: Duration) -> Result<T> {
         let start = Instant::now();
-        let mut buffer = [0; 4096];
         loop {
             if let Some(end) = self.rest.iter().position(|b| *b == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
@@ -116,15 +115,8 @@ impl Control {
             if self.rest.len() > LONGEST {
                 bail!("the program at {} is no rocenic", self.peer);
             }
-            match self.stream.read(&mut buffer) {
-                Ok(0) => return Err(self.died()),
-                Ok(n) => {
-                    self.rest.extend_from_slice(&buffer[..n]);
-                    continue;
-                }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return Err(self.died()),
+            if self.listen()? {
+                continue;
             }
             if start.elapsed() >= limit {
                 bail!("no word from {} for {} s", self.peer, limit.as_secs());
@@ -133,13 +125,29 @@ impl Control {
             std::thread::sleep(PAUSE);
         }
     }
-    /// Whether the other program is there; what it has said stays to be heard.
-    pub fn check(&self) -> Result<()> {
-        match self.stream.peek(&mut [0]) {
+    /// Waits until the other program goes, or for `limit`.
+    pub fn closed(&mut self, device: &Device, limit: Duration) {
+        while self.hear::<serde_json::Value>(device, limit).is_ok() {}
+    }
+    /// Takes what has come, without waiting; whether anything has.
+    fn listen(&mut self) -> Result<bool> {
+        let mut buffer = [0; 4096];
+        match self.stream.read(&mut buffer) {
             Ok(0) => Err(self.died()),
-            Ok(_) => Ok(()),
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
+            Ok(n) => {
+                self.rest.extend_from_slice(&buffer[..n]);
+                Ok(true)
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                Ok(false)
+            }
             Err(_) => Err(self.died()),
         }
+    }
+    /// Whether the other program is there; what it has said stays to be heard. Neither side goes before the other one has
+    /// what it waits for, so an end of the stream is a death even behind a message.
+    pub fn check(&mut self) -> Result<()> {
+        while self.rest.len() <= LONGEST && self.listen()? {}
+        Ok(())
     }
 }

@@ -252,7 +252,7 @@ fn check(hello: &Hello<serde_json::Value>, program: &str) -> Result<()> {
 impl Session<'_> {
     /// The next completion. Ends with an error when a request fails, the device dies, the other program dies, or nothing
     /// happens for too long.
-    pub fn completion(&self) -> Result<WorkCompletion> {
+    pub fn completion(&mut self) -> Result<WorkCompletion> {
         let mut start = Instant::now();
         let mut frames = None;
         loop {
