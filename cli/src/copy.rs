@@ -187,8 +187,6 @@ fn take(device: &Device, pd: &Pd, listener: &Listener, dir: &Path) -> Result<Str
     })();
     let error = placed.as_ref().err().map(|e| format!("{e:#}"));
     session.control.say(&Outcome { error })?;
-    // the client goes first: until then it may still wait for its completion
-    session.control.closed(device, device.patience());
     let line = format!(
         "{}: {} bytes from {}, SHA-256 {}",
         to.display(),

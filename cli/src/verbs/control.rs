@@ -125,10 +125,6 @@ impl Control {
             std::thread::sleep(PAUSE);
         }
     }
-    /// Waits until the other program goes, or for `limit`.
-    pub fn closed(&mut self, device: &Device, limit: Duration) {
-        while self.hear::<serde_json::Value>(device, limit).is_ok() {}
-    }
     /// Takes what has come, without waiting; whether anything has.
     fn listen(&mut self) -> Result<bool> {
         let mut buffer = [0; 4096];
