@@ -138,6 +138,30 @@ fn bth_opcode(op: Bits<{ wqe::OPCODE.width }>, first: bool, last: bool) -> Bits<
             rc(Class::Write, Position::Last, 0),
             rc(Class::Write, Position::Only, 0),
         ),
+        wqe::opcode::index::WRITE_IMM => by_place(
+            first,
+            last,
+            rc(Class::Write, Position::First, 0),
+            rc(Class::Write, Position::Middle, 0),
+            rc(Class::Write, Position::Last, header::IMM),
+            rc(Class::Write, Position::Only, header::IMM),
+        ),
+        wqe::opcode::index::SEND_IMM => by_place(
+            first,
+            last,
+            rc(Class::Send, Position::First, 0),
+            rc(Class::Send, Position::Middle, 0),
+            rc(Class::Send, Position::Last, header::IMM),
+            rc(Class::Send, Position::Only, header::IMM),
+        ),
+        wqe::opcode::index::SEND_INV => by_place(
+            first,
+            last,
+            rc(Class::Send, Position::First, 0),
+            rc(Class::Send, Position::Middle, 0),
+            rc(Class::Send, Position::Last, header::IETH),
+            rc(Class::Send, Position::Only, header::IETH),
+        ),
         _ => by_place(
             first,
             last,
@@ -152,7 +176,7 @@ fn bth_opcode(op: Bits<{ wqe::OPCODE.width }>, first: bool, last: bool) -> Bits<
 #[rtl_fn]
 fn cqe_opcode(op: Bits<{ wqe::OPCODE.width }>) -> Bits<8> {
     match op.index() {
-        wqe::opcode::index::WRITE => cqe::opcode::WRITE.into(),
+        wqe::opcode::index::WRITE | wqe::opcode::index::WRITE_IMM => cqe::opcode::WRITE.into(),
         _ => cqe::opcode::SEND.into(),
     }
 }

@@ -65,7 +65,14 @@ struct SizedStage {
 /// Operations this device does.
 #[rtl_fn]
 fn known(op: Bits<{ wqe::OPCODE.width }>) -> bool {
-    op == wqe::opcode::SEND || op == wqe::opcode::WRITE
+    match op.index() {
+        wqe::opcode::index::SEND
+        | wqe::opcode::index::SEND_IMM
+        | wqe::opcode::index::SEND_INV
+        | wqe::opcode::index::WRITE
+        | wqe::opcode::index::WRITE_IMM => true,
+        _ => false,
+    }
 }
 
 /// What is wrong with a WQE, key apart.

@@ -93,6 +93,78 @@ fn a_write_and_a_send_arrive() {
 }
 
 #[test]
+fn immediate_data_comes_with_a_send_and_with_a_write_of_one_packet_or_several() {
+    let library = super::library();
+    let config = PairConfig::default();
+    let (to_b, mut from_a) = exchange::<Endpoint>(&config.link);
+    let (to_a, mut from_b) = exchange::<(Endpoint, RemoteMemory)>(&config.link);
+    const LENGTHS: [usize; 4] = [0, 20, 4096, 10_001];
+    let data = Arc::new(payload(LENGTHS[3], 11));
+    let expected = data.clone();
+    let a = move |t| -> Result<()> {
+        let c = Context::open(t)?;
+        c.set_port(A)?;
+        let pd = c.alloc_pd()?;
+        let cq = c.create_cq(64)?;
+        let mr = pd.alloc_mr(LENGTHS[3], Access::NONE)?;
+        mr.write(0, &data);
+        let qp = pd.qp(&cq, &cq).build()?.init()?;
+        to_b.say(&c, qp.endpoint()?);
+        let (peer, memory) = from_b.hear(&c, LONG)?;
+        let mut qp = qp.connect(&Connection::to(peer))?;
+        for (i, len) in LENGTHS.into_iter().enumerate() {
+            let piece = [mr.slice(0..len)?];
+            let (send, write) = (2 * i as u64, 2 * i as u64 + 1);
+            let r = SendRequest::send(&piece[..]).immediate(0xabcd_0000 + i as u32);
+            qp.post_send(&r.id(send))?;
+            let r = SendRequest::write(&piece[..], memory).immediate(0x89ab_cdef - i as u32);
+            qp.post_send(&r.id(write))?;
+            for id in [send, write] {
+                let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
+                ensure!((w.id, w.status) == (id, Status::Success), "{w:?}");
+            }
+        }
+        Ok(())
+    };
+    let b = move |t| -> Result<()> {
+        let c = Context::open(t)?;
+        c.set_port(B)?;
+        let pd = c.alloc_pd()?;
+        let cq = c.create_cq(64)?;
+        let mr = pd.alloc_mr(LENGTHS[3], Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+        let place = pd.alloc_mr(LENGTHS[3], Access::LOCAL_WRITE)?;
+        let qp = pd.qp(&cq, &cq).build()?.init()?;
+        let peer = from_a.hear(&c, LONG)?;
+        let at = qp.endpoint()?;
+        let mut qp = qp.connect(&Connection::to(peer).access(Access::REMOTE_WRITE))?;
+        for id in 0..8 {
+            qp.post_recv(&RecvRequest::new(&[place.all()]).id(id))?;
+        }
+        to_a.say(&c, (at, mr.remote(0..LENGTHS[3])?));
+        for id in 0..8u64 {
+            let i = id as usize / 2;
+            let w = cq.wait(2 * LONG).map_err(|e| stuck(&c, e))?;
+            let imm = if id % 2 == 0 {
+                0xabcd_0000 + i as u32
+            } else {
+                0x89ab_cdef - i as u32
+            };
+            ensure!(
+                (w.id, w.status, w.byte_len as usize, w.immediate)
+                    == (id, Status::Success, LENGTHS[i], Some(imm)),
+                "{w:?}, wanted {imm:#x}"
+            );
+            let got = if id % 2 == 0 { &place } else { &mr };
+            ensure!(got.to_vec(0..LENGTHS[i]) == expected[..LENGTHS[i]]);
+        }
+        Ok(())
+    };
+    Pair::new(&library, config)
+        .run(a, b)
+        .unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
 fn a_write_arrives_through_a_bad_wire() {
     let mut config = PairConfig {
         seed: 3,

@@ -38,6 +38,7 @@ pub struct Packet {
     pub psn: u64,
     pub ack_req: bool,
     pub solicited: bool,
+    pub imm: u64,
     pub va: u64,
     pub rkey: u64,
     pub dma_len: u64,
@@ -59,6 +60,7 @@ impl Packet {
             psn: f("psn"),
             ack_req: f("ack_req") == 1,
             solicited: f("solicited") == 1,
+            imm: f("imm"),
             va: f("va"),
             rkey: f("rkey"),
             dma_len: f("dma_len"),
@@ -163,6 +165,10 @@ pub struct Bench {
     pub react: bool,
     /// WQE reads at this address fail.
     pub bad_iova: Option<u64>,
+}
+
+fn is_write(w: &wqe::Wqe) -> bool {
+    w.opcode == wqe::opcode::WRITE as u8 || w.opcode == wqe::opcode::WRITE_IMM as u8
 }
 
 /// Every region of the tests: lkey = qpn << 8, from `va(qpn)` on, 16 MiB, at `iova(qpn)`.
@@ -640,7 +646,7 @@ impl Bench {
             assert_eq!(got, want, "completions of QP {n}");
             for (c, i) in q.cqes.iter().zip(due) {
                 assert_eq!(c.status, 0, "QP {n}: {c:?}");
-                let op = u64::from(q.posted[i].work.wqe.opcode == wqe::opcode::WRITE as u8);
+                let op = u64::from(is_write(&q.posted[i].work.wqe));
                 assert_eq!(c.opcode, op, "QP {n}: opcode of {c:?}");
             }
             assert_eq!(
@@ -681,9 +687,17 @@ impl Qp {
         let w = &m.work.wqe;
         let k = (p.psn + PSN - m.first_psn) % PSN;
         let (first, last) = (k == 0, k == m.packets - 1);
-        let write = w.opcode == wqe::opcode::WRITE as u8;
+        let write = is_write(w);
         use opcode::*;
+        use wqe::opcode::WqeOpcode::{self as Op, SendImm, SendInv, WriteImm};
+        let op = Op::from_number(w.opcode).expect("an opcode");
         let code = match (write, first, last) {
+            (_, true, true) if op == SendImm => RC_SEND_ONLY_IMM,
+            (_, false, true) if op == SendImm => RC_SEND_LAST_IMM,
+            (_, true, true) if op == SendInv => RC_SEND_ONLY_INV,
+            (_, false, true) if op == SendInv => RC_SEND_LAST_INV,
+            (_, true, true) if op == WriteImm => RC_WRITE_ONLY_IMM,
+            (_, false, true) if op == WriteImm => RC_WRITE_LAST_IMM,
             (true, true, true) => RC_WRITE_ONLY,
             (true, true, false) => RC_WRITE_FIRST,
             (true, false, false) => RC_WRITE_MIDDLE,
@@ -703,6 +717,9 @@ impl Qp {
         assert_eq!(p.opcode, code, "opcode, {at}");
         assert_eq!(p.idx, i as u64 & 0xffff, "index, {at}");
         assert_eq!(p.len, len, "length, {at}");
+        if last && matches!(op, SendImm | SendInv | WriteImm) {
+            assert_eq!(p.imm, u64::from(w.imm_or_invkey), "immediate, {at}");
+        }
         if write && first {
             assert_eq!(
                 (p.va, p.rkey, p.dma_len),

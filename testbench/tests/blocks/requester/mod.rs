@@ -2,7 +2,7 @@
 mod bench;
 use bench::*;
 use rocenic_contract::counters::Counter;
-use rocenic_contract::wqe::opcode::WqeOpcode::{self, Send, Write};
+use rocenic_contract::wqe::opcode::WqeOpcode::{self, Send, SendImm, SendInv, Write, WriteImm};
 use rocenic_contract::{cmd, status, syndrome, wqe};
 use rocenic_hdl::types::*;
 
@@ -14,7 +14,7 @@ const SOLICITED: u64 = wqe::flag::SOLICITED;
 fn any_work(b: &mut Bench, qpn: u64, max: u64) -> Work {
     let pmtu = b.qps[&qpn].pmtu;
     let r = &mut b.random;
-    let how = if r.percent(50) { Write } else { Send };
+    let how = [Write, Send, WriteImm, SendImm, SendInv][r.below(5) as usize];
     let flags = [0, SIGNALED, SIGNALED, SOLICITED | SIGNALED][r.below(4) as usize];
     if r.percent(25) {
         let len = r.within(0, wqe::MAX_INLINE as u64);
