@@ -23,126 +23,22 @@
 //! Latency: `ack` to `cqe` 11 cycles. Throughput: an event a cycle, of one QP every 2; a WQE of one QP retired every 3.
 //! Never: a CQE twice, or out of order within a QP.
 use super::ack_rule::AckRule;
-use super::ack_timer::{AckTimer, TICK_NS, TICK_W, TimerSet};
+use super::ack_timer::{AckTimer, TimerSet};
+use super::cpl_stages::*;
 use super::cpl_types::*;
 use super::ctx_ram::CtxRam;
 use super::outbox::Outbox;
-use super::psn::{PSN_W, idx_before, psn_before};
+use super::psn::{idx_before, psn_before};
 use super::retire_rule::RetireRule;
 use super::sq_types::*;
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
 use crate::types::*;
 use rocenic_contract::status;
-use rocenic_contract::syndrome::{self as aeth, RNR_TIMER_10US};
+use rocenic_contract::syndrome as aeth;
 use rocenic_contract::wire::aeth as layout;
-use rtl::{clocks, regs, rtl, rtl_fn};
+use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
-
-const HALF: usize = TICK_W / 2;
-
-/// A QP whose WQEs are being retired; `busy`: an event is under way.
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct Place {
-    active: Bit,
-    busy: Bit,
-    retire: Retire,
-}
-/// The event, its QP, and what was compared.
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct Compared {
-    ev: CplEvent,
-    c: CplCtx,
-    g: CplCfg,
-    /// Record: of the first WQE without one; of PSNs not sent before.
-    new: Bit,
-    further: Bit,
-    /// Fault: of a WQE with a record, older than the one known.
-    recorded: Bit,
-    older: Bit,
-    deadline: Bits<TICK_W>,
-    forget: Bit,
-    error: Bit,
-    live: Bit,
-    psn: Bits<PSN_W>,
-    retry: Bits<3>,
-    rnr_retry: Bits<3>,
-}
-/// How far a QP is, and to whom it is told.
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct Told {
-    tell: Bit,
-    retired: Bit,
-    resend: Bit,
-    hold: Bit,
-    una: SqUna,
-    /// First PSN of the oldest WQE.
-    base: Bits<PSN_W>,
-}
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct TimerReg {
-    valid: Bit,
-    qpn: Bits<QP_W>,
-    set: TimerSet,
-}
-
-/// Ticks of a timeout code: never early, so one more than asked for.
-#[rtl_fn]
-fn ack_wait(timeout: Bits<5>) -> Bits<TICK_W> {
-    (bits::<TICK_W>(1) << timeout) + 1
-}
-/// Ticks of the RNR timer codes, rounded up, and one more because the current one has begun.
-const fn rnr_ticks() -> [u64; RNR_TIMER_10US.len()] {
-    let mut t = [0; RNR_TIMER_10US.len()];
-    let mut i = 0;
-    while i < t.len() {
-        t[i] = aeth::rnr_ns(i as u8).div_ceil(TICK_NS) + 1;
-        i += 1;
-    }
-    t
-}
-const RNR_TICKS: [u64; RNR_TIMER_10US.len()] = rnr_ticks();
-/// Ticks of an RNR timer code.
-#[rtl_fn]
-fn rnr_wait(code: Bits<{ layout::SYNDROME_VALUE.width }>) -> Bits<TICK_W> {
-    let mut ticks = bits::<TICK_W>(0);
-    for i in 0..RNR_TICKS.len() {
-        let this = if code == i as u64 {
-            bits::<TICK_W>(RNR_TICKS[i])
-        } else {
-            0.into()
-        };
-        ticks = ticks | this;
-    }
-    ticks
-}
-#[rtl_fn]
-fn rec_addr(qpn: Bits<QP_W>, idx: Bits<REC_W>) -> Bits<{ QP_W + REC_W }> {
-    (bit_cast::<{ QP_W + REC_W }, QP_W>(qpn) << REC_W as u64)
-        | bit_cast::<{ QP_W + REC_W }, REC_W>(idx)
-}
-
-/// Sum of times; the upper half is there with and without the carry.
-#[rtl_fn]
-fn later(a: Bits<TICK_W>, b: Bits<TICK_W>) -> Bits<TICK_W> {
-    let low = bit_cast::<{ HALF + 1 }, HALF>(a.get_bits::<HALF>(0))
-        + bit_cast::<{ HALF + 1 }, HALF>(b.get_bits::<HALF>(0));
-    let x = a.get_bits::<HALF>(HALF);
-    let y = b.get_bits::<HALF>(HALF);
-    let high = if low.get_bit(HALF) {
-        // one more than the sum
-        x - !y
-    } else {
-        x + y
-    };
-    (bit_cast::<TICK_W, HALF>(high) << HALF as u64)
-        | bit_cast::<TICK_W, HALF>(low.get_bits::<HALF>(0))
-}
-/// An event of `qpn` may follow `ev`.
-#[rtl_fn]
-fn apart(qpn: Bits<QP_W>, ev: CplEvent) -> bool {
-    ev.kind == CplKind::Idle || qpn != ev.qpn
-}
 
 #[derive(LogicBlock, Default)]
 pub struct Completer {
