@@ -458,6 +458,16 @@ impl Logic for roce_nic {
         self.payload_write.d_valid.next = self.rx_front.b_valid.val();
         self.rx_front.b_ready.next = self.payload_write.d_ready.val();
         self.payload_write.d.next = self.rx_front.b.val();
+        self.axi_read.at_req_valid.next = self.responses.at_rd_valid.val();
+        self.responses.at_rd_ready.next = self.axi_read.at_req_ready.val();
+        self.axi_read.at_req.next = self.responses.at_rd.val();
+        self.responses.at_beat_valid.next = self.axi_read.at_beat_valid.val();
+        self.responses.at_beat.next = self.axi_read.at_beat.val();
+        self.axi_write.at_valid.next = self.responses.at_line_valid.val();
+        self.responses.at_line_ready.next = self.axi_write.at_ready.val();
+        self.axi_write.at.next = self.responses.at_line.val();
+        self.responses.at_done_valid.next = self.axi_write.at_done_valid.val();
+        self.responses.at_done_error.next = self.axi_write.at_done_error.val();
         self.responses.rd_valid.next = self.rx_path.rd_out_valid.val();
         self.rx_path.rd_out_ready.next = self.responses.rd_ready.val();
         self.responses.rd.next = self.rx_path.rd_out.val();

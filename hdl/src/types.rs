@@ -243,6 +243,9 @@ pub struct RxHdr {
     pub va: Bits<64>,
     pub rkey: Bits<32>,
     pub dma_len: Bits<32>,
+    /// AtomicETH.
+    pub swap_add: Bits<64>,
+    pub compare: Bits<64>,
     pub imm: Bits<32>,
     pub syndrome: Bits<8>,
     pub msn: Bits<24>,
@@ -344,6 +347,8 @@ pub struct RespFail {
     pub idx: Bits<RD_W>,
     pub psn: Bits<24>,
     pub syndrome: Bits<8>,
+    /// Number of the failed check in `contract::rules`.
+    pub check: Bits<8>,
     /// Of the response.
     pub msn: Bits<24>,
 }

@@ -25,6 +25,8 @@ PSNS = 1 << 24
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0, 1, 2, 4
 WRITE_ONLY, READ, ACK = 0x0a, 0x0c, 0x11
 FIRST, MIDDLE, LAST, ONLY = 0x0d, 0x0e, 0x0f, 0x10
+ATOMIC_ACK, SWAP, ADD = 0x12, 0x13, 0x14
+WORDS = 1 << 64
 GOOD, INVALID, ACCESS = 0x1f, 0x61, 0x62
 
 
@@ -88,10 +90,10 @@ class Requester:
         need(f["ip_checksum_good"], "IP checksum is wrong")
         need(f["udp_length"] == f["ip_length"] - 20, "UDP and IP lengths disagree")
         rest = bytes.fromhex(f.pop("rest"))
-        if f["opcode"] in (FIRST, LAST, ONLY, ACK):
+        if f["opcode"] in (FIRST, LAST, ONLY, ACK, ATOMIC_ACK):
             f["syndrome"], f["msn"] = rest[0], int.from_bytes(rest[1:4], "big")
             rest = rest[4:]
-        if f["opcode"] in (FIRST, MIDDLE, LAST, ONLY, ACK):
+        if f["opcode"] in (FIRST, MIDDLE, LAST, ONLY, ACK, ATOMIC_ACK):
             need(not f["ackreq"], "a response asks for an ACK")
         pad = f["padcount"]
         need(len(rest) % 4 == 0 and rest[len(rest) - pad:] == bytes(pad), "pad is wrong")
@@ -137,6 +139,31 @@ class Requester:
         self.msn += 1
         yield from self.expect_read(at, length, psn, self.msn, [self.ask(at, length, psn)])
         return psn, self.msn
+
+    def atomic(self, opcode, at, operand, compare, psn, rkey=None):
+        rest = self.reth(self.va + at, 0, rkey)[:12]
+        return self.request(opcode, psn, rest + operand.to_bytes(8, "big") + compare.to_bytes(8, "big"), ackreq=1)
+
+    def expect_atomic(self, psn, msn, original, out=()):
+        f = yield list(out)
+        got = tuple(f.get(k) for k in ("opcode", "psn", "syndrome", "msn"))
+        want = (ATOMIC_ACK, psn % PSNS, GOOD, msn % PSNS)
+        need(got == want, f"expected atomic ACK {want}, got {got}")
+        need(len(f["data"]) == 8, f"{len(f['data'])} bytes in an atomic ACK")
+        got = int.from_bytes(f["data"], "big")
+        need(got == original, f"atomic of PSN {psn}: original {got:#x}, not {original:#x}")
+        self.reads += 1
+        self.packets += 1
+
+    def execute(self, opcode, at, operand, compare):
+        """On the copy of the region; gives the frame, PSN, MSN and what was there."""
+        old = int.from_bytes(self.memory[at:at + 8], "little")
+        new = (old + operand) % WORDS if opcode == ADD else operand if old == compare else old
+        self.memory[at:at + 8] = new.to_bytes(8, "little")
+        frame = self.atomic(opcode, at, operand, compare, self.psn)
+        self.psn += 1
+        self.msn += 1
+        return frame, self.psn - 1, self.msn, old
 
     def refused(self, frame, syndrome):
         yield from self.expect_ack(self.psn, syndrome, [frame])
@@ -214,6 +241,49 @@ class Requester:
         yield from self.expect_ack(self.psn, 0x60, [ahead, ahead])
         yield from self.read(0, 8)
         yield from self.read(0, 3 * self.pmtu)
+
+    def atomics(self):
+        """Swaps that hit and miss, sums that wrap, between WRITEs and READs; many at once; duplicates."""
+        r = self.random
+        even = -self.va % 8
+        self_at = lambda i: even + 8 * i
+        for i in range(40):
+            at = self_at(r.randrange(4))
+            old = int.from_bytes(self.memory[at:at + 8], "little")
+            opcode = r.choice((SWAP, ADD))
+            operand = r.choice((0, 1, WORDS - 1, r.randrange(WORDS)))
+            compare = r.choice((old, old ^ 1, 0))
+            frame, psn, msn, old = self.execute(opcode, at, operand, compare)
+            yield from self.expect_atomic(psn, msn, old, [frame])
+            if i % 3 == 0:
+                yield from self.read(even, 32)
+            if i % 5 == 0:
+                word = r.randbytes(8)
+                psn = self.psn
+                yield from self.expect_ack(psn, out=[self.write(at, word)])
+        for _ in range(4):
+            out, wait = [], []
+            for i in range(self.q["depth"]):
+                frame, psn, msn, old = self.execute(r.choice((SWAP, ADD)), self_at(r.randrange(2)), i, i - 1 if i else 0)
+                out.append(frame)
+                wait.append((psn, msn, old))
+            first = list(out)
+            for psn, msn, old in wait:
+                yield from self.expect_atomic(psn, msn, old, out)
+                out = []
+            # all of them again: the same answers, and nothing is executed
+            for i, (psn, msn, old) in enumerate(wait):
+                yield from self.expect_atomic(psn, msn, old, first if i == 0 else [])
+            yield from self.expect_atomic(*wait[3], out=[first[3]])
+            yield from self.read(even, 32)
+
+    def crooked(self):
+        even = -self.va % 8
+        yield from self.refused(self.atomic(ADD, even + 4, 1, 0, self.psn), INVALID)
+
+    def no_atomic(self):
+        even = -self.va % 8
+        yield from self.refused(self.atomic(SWAP, even, 1, 0, self.psn), self.q["syndrome"])
 
     def bad_key(self):
         yield from self.read(0, 8)

@@ -4,7 +4,7 @@
 use rocenic_contract::counters::Counter;
 use rocenic_contract::opcode::{self, Payload, header};
 use rocenic_contract::wire::{
-    ICRC_BYTES, aeth, bth, eth, eth::ethertype, ieth, imm, ip, reth, udp, udp::ROCE_PORT,
+    ICRC_BYTES, aeth, atomic, bth, eth, eth::ethertype, ieth, imm, ip, reth, udp, udp::ROCE_PORT,
 };
 use rocenic_hdl::types::RxHdr;
 
@@ -45,6 +45,8 @@ pub struct Packet {
     pub va: u64,
     pub rkey: u32,
     pub dma_len: u32,
+    pub swap_add: u64,
+    pub compare: u64,
     pub imm: u32,
     pub syndrome: u8,
     pub msn: u32,
@@ -68,6 +70,8 @@ impl Packet {
             va: self.va.into(),
             rkey: u64::from(self.rkey).into(),
             dma_len: u64::from(self.dma_len).into(),
+            swap_add: self.swap_add.into(),
+            compare: self.compare.into(),
             imm: u64::from(self.imm).into(),
             syndrome: u64::from(self.syndrome).into(),
             msn: u64::from(self.msn).into(),
@@ -236,6 +240,9 @@ pub fn classify(frame: &[u8], port: Port) -> Result<Packet, Counter> {
             header::RETH | header::ATOMIC_ETH => {
                 if let Some(r) = reth::Reth::read(h) {
                     (p.va, p.rkey, p.dma_len) = (r.va, r.rkey, r.length);
+                }
+                if let (header::ATOMIC_ETH, Some(a)) = (bit, atomic::eth::AtomicEth::read(h)) {
+                    (p.swap_add, p.compare) = (a.swap_add, a.compare);
                 }
             }
             header::AETH => {

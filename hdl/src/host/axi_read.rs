@@ -1,10 +1,11 @@
-//! The read half of the host port: three clients share AXI4 AR and R.
+//! The read half of the host port: four clients share AXI4 AR and R.
 //!
 //! | port | what |
 //! |---|---|
 //! | `p_req`, `p_beat` | payload reads |
 //! | `sq_req`, `sq_beat` | WQE fetches |
 //! | `rq_req`, `rq_beat` | RQE fetches |
+//! | `at_req`, `at_beat` | reads of atomics, one at a time: they go before RQE fetches |
 //! | `ar`, `r` | AXI4, 64-byte beats, aligned INCR bursts that stay inside 4 KiB |
 //! | `error` | pulse: a beat came with an error |
 //! | `stop`, `idle` | no new AR; every read has come back |
@@ -27,6 +28,7 @@ use rust_hdl_core::prelude::*;
 const PAYLOAD: u64 = 0;
 const SQ: u64 = 1;
 const RQ: u64 = 2;
+const AT: u64 = 3;
 /// log2 of the beats in 4 KiB.
 const PAGE_BEAT_W: usize = 6;
 const IDS: usize = 1 << AXI_ID_W;
@@ -95,6 +97,11 @@ pub struct AxiRead {
     pub rq_req: Signal<In, ReadReq>,
     pub rq_beat_valid: Signal<Out, Bit>,
     pub rq_beat: Signal<Out, ReadBeat>,
+    pub at_req_valid: Signal<In, Bit>,
+    pub at_req_ready: Signal<Out, Bit>,
+    pub at_req: Signal<In, ReadReq>,
+    pub at_beat_valid: Signal<Out, Bit>,
+    pub at_beat: Signal<Out, ReadBeat>,
     pub ar_valid: Signal<Out, Bit>,
     pub ar_ready: Signal<In, Bit>,
     pub ar: Signal<Out, AxiAddr>,
@@ -149,19 +156,26 @@ impl Logic for AxiRead {
         let space = !asking_q.valid || (issue && !crosses);
         let p = self.p_req_valid.val();
         let sq = self.sq_req_valid.val();
-        let rq = self.rq_req_valid.val();
+        let at = self.at_req_valid.val();
+        let rq = self.rq_req_valid.val() || at;
         let fetch_turn = !(p && self.fetched.q.val());
         let sq_turn = !(rq && self.fetched_sq.q.val());
         self.p_req_ready.next = space && (!fetch_turn || !(sq || rq));
         self.sq_req_ready.next = space && fetch_turn && sq_turn;
-        self.rq_req_ready.next = space && fetch_turn && !(sq && sq_turn);
+        let rq_turn = space && fetch_turn && !(sq && sq_turn);
+        self.rq_req_ready.next = rq_turn && !at;
+        self.at_req_ready.next = rq_turn;
         if space {
             if sq && fetch_turn && sq_turn {
                 self.asking.d.next = asking(SQ, self.sq_req.val());
                 self.fetched_sq.d.next = true;
                 self.fetched.d.next = true;
             } else if rq && fetch_turn {
-                self.asking.d.next = asking(RQ, self.rq_req.val());
+                self.asking.d.next = if at {
+                    asking(AT, self.at_req.val())
+                } else {
+                    asking(RQ, self.rq_req.val())
+                };
                 self.fetched_sq.d.next = false;
                 self.fetched.d.next = true;
             } else if p {
@@ -182,9 +196,11 @@ impl Logic for AxiRead {
         self.p_beat_valid.next = back.valid && client == PAYLOAD;
         self.sq_beat_valid.next = back.valid && client == SQ;
         self.rq_beat_valid.next = back.valid && client == RQ;
+        self.at_beat_valid.next = back.valid && client == AT;
         self.p_beat.next = beat(back.r, more);
         self.sq_beat.next = beat(back.r, more);
         self.rq_beat.next = beat(back.r, more);
+        self.at_beat.next = beat(back.r, more);
 
         self.error.next = back.valid && back.r.resp.get_bit(1);
         let ended = back.valid && back.r.last;

@@ -1,15 +1,16 @@
-//! The write half of the host port: payload, CQEs and EQEs share AXI4 AW, W and B.
+//! The write half of the host port: payload, CQEs, EQEs and atomics share AXI4 AW, W and B.
 //!
 //! | port | what |
 //! |---|---|
 //! | `p_aw`, `p_w`, `p_b` | payload bursts; `p_aw.id` below [`PAYLOAD_IDS`], W in AW order, B in any order |
 //! | `cq`, `cq_done` | CQE writes; done in order, as the write response comes |
 //! | `eq`, `eq_done` | EQE writes, likewise |
+//! | `at`, `at_done` | writes of atomics, one at a time: they go before EQEs |
 //! | `aw`, `w`, `b` | AXI4, 64-byte beats, line-aligned addresses with strobes |
 //! | `error` | pulse: a write was answered with an error |
 //! | `stop`, `idle` | no new AW; everything written and answered |
 //!
-//! CQEs have one ID and EQEs another, so AXI answers each of them in order. W follows in AW order; payload bursts get
+//! CQEs have one ID, EQEs another and atomics a third, so AXI answers each of them in order. W follows in AW order; payload bursts get
 //! their AW only when fewer than [`AHEAD`] beats stand between the bus and it, so that a CQE never waits for a queue
 //! of long bursts. Lines and payload alternate when both want AW.
 //!
@@ -23,9 +24,10 @@ use rust_hdl_core::prelude::*;
 
 /// IDs `0..PAYLOAD_IDS` belong to payload.
 pub const PAYLOAD_IDS: u64 = 1 << WTAG_W;
-/// The IDs of all CQEs and all EQEs.
+/// The IDs of all CQEs, all EQEs and all atomics.
 const CQ_ID: u64 = 0b10 << (AXI_ID_W - 2);
 const EQ_ID: u64 = 0b11 << (AXI_ID_W - 2);
+const AT_ID: u64 = EQ_ID | 1;
 /// Beats that may be promised to payload on W before it gets one more AW.
 pub const AHEAD: u64 = 16;
 
@@ -86,6 +88,11 @@ pub struct AxiWrite {
     pub eq: Signal<In, LineWrite>,
     pub eq_done_valid: Signal<Out, Bit>,
     pub eq_done_error: Signal<Out, Bit>,
+    pub at_valid: Signal<In, Bit>,
+    pub at_ready: Signal<Out, Bit>,
+    pub at: Signal<In, LineWrite>,
+    pub at_done_valid: Signal<Out, Bit>,
+    pub at_done_error: Signal<Out, Bit>,
     pub aw_valid: Signal<Out, Bit>,
     pub aw_ready: Signal<In, Bit>,
     pub aw: Signal<Out, AxiAddr>,
@@ -129,19 +136,22 @@ impl Logic for AxiWrite {
             && !self.stop.val()
             && !n.get_bit(11);
         let p = self.p_aw_valid.val() && ahead < AHEAD;
-        let line = (self.cq_valid.val() || self.eq_valid.val()) && self.lines.i_ready.val();
+        let at = self.at_valid.val();
+        let eq = self.eq_valid.val() || at;
+        let line = (self.cq_valid.val() || eq) && self.lines.i_ready.val();
         let give_p = go && ahead < AHEAD && !(line && self.line_turn.q.val());
         let give_line = go && self.lines.i_ready.val() && (!p || self.line_turn.q.val());
         let eq_first = self.eq_turn.q.val();
-        let give_cq = give_line && !(eq_first && self.eq_valid.val());
+        let give_cq = give_line && !(eq_first && eq);
         let give_eq = give_line && (eq_first || !self.cq_valid.val());
         let take_p = give_p && self.p_aw_valid.val();
         let take_cq = give_cq && self.cq_valid.val();
-        let take_eq = give_eq && self.eq_valid.val();
+        let take_eq = give_eq && eq;
         let take = take_p || take_cq || take_eq;
         self.p_aw_ready.next = give_p;
         self.cq_ready.next = give_cq;
-        self.eq_ready.next = give_eq;
+        self.eq_ready.next = give_eq && !at;
+        self.at_ready.next = give_eq;
         if addr.valid && self.aw_ready.val() {
             self.addr.d.next.valid = false;
         }
@@ -150,6 +160,8 @@ impl Logic for AxiWrite {
                 valid: true,
                 aw: if take_cq {
                     line_addr(CQ_ID, self.cq.val())
+                } else if take_eq && at {
+                    line_addr(AT_ID, self.at.val())
                 } else if take_eq {
                     line_addr(EQ_ID, self.eq.val())
                 } else {
@@ -165,6 +177,8 @@ impl Logic for AxiWrite {
         self.order.i_data.next = !take_p;
         let from = if take_cq {
             self.cq.val()
+        } else if at {
+            self.at.val()
         } else {
             self.eq.val()
         };
@@ -224,7 +238,10 @@ impl Logic for AxiWrite {
         self.p_b.next = resp.b;
         self.cq_done_valid.next = resp.valid && to_line && !to_eq;
         self.cq_done_error.next = resp.b.resp.get_bit(1);
-        self.eq_done_valid.next = resp.valid && to_line && to_eq;
+        let to_at = resp.b.id.get_bit(0);
+        self.eq_done_valid.next = resp.valid && to_line && to_eq && !to_at;
+        self.at_done_valid.next = resp.valid && to_line && to_eq && to_at;
+        self.at_done_error.next = resp.b.resp.get_bit(1);
         self.eq_done_error.next = resp.b.resp.get_bit(1);
         self.in_flight.d.next = if take && !resp.valid {
             n + 1

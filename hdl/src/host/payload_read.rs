@@ -25,6 +25,7 @@ use crate::cfg::*;
 use crate::prim::{Reg, Sdpram};
 use crate::roce::Epochs;
 use crate::types::{Beat, EpochSet, ReadBeat, ReadReq, RespFail, SendRec, TxCmd, TxPkt, TxReady};
+use rocenic_contract::rules;
 use rocenic_contract::status;
 use rocenic_contract::syndrome::{self, nak::NakCode};
 use rtl::{clocks, regs, rtl, rtl_fn};
@@ -360,6 +361,7 @@ impl Logic for PayloadRead {
                     idx: slot.pkt.idx.get_bits::<RD_W>(0),
                     psn: slot.pkt.psn,
                     syndrome: NAK_OPERATION.into(),
+                    check: rules::RESPONSE_READ.into(),
                     msn: slot.pkt.msn,
                 },
             };

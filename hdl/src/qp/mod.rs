@@ -2,6 +2,7 @@
 pub mod ack_gen;
 pub mod ack_rule;
 pub mod ack_timer;
+pub mod atomic_unit;
 pub mod completer;
 pub mod cpl_stages;
 pub mod cpl_types;

@@ -1,4 +1,4 @@
-//! Which QP answers READs next, and from where (rules R4, R6, R8, R10). One context a QP; every input is an event that
+//! Which QP answers READs and atomics next, and from where (rules R4, R6, R8, R10). One context a QP; every input is an event that
 //! reads, changes and writes it: an event a cycle, so that nobody who gives one waits for transmit.
 //!
 //! | port | what |
@@ -8,24 +8,26 @@
 //! | `sent` | the last packet of a response has gone; no back-pressure |
 //! | `fail` | a response cannot be sent: the QP answers nothing more |
 //! | `turn` / `over` | a QP's turn, and how far it went; `turn_idle`: no turn is under way |
-//! | `entry_at` / `entry` | the READ `{qpn, number % 16}`, a cycle later |
+//! | `executed` | an atomic was executed: its result is kept with it |
+//! | `entry_at` / `entry`, `result` | the READ or atomic `{qpn, number % 16}`, a cycle later |
 //! | `epoch` | new epoch of the responses; no back-pressure |
 //! | `done` | how many READs of a QP are answered; no back-pressure |
 //! | `nak`, `fault` | of a failed response |
 //!
 //! A READ is *fresh* until its response has gone once; the last 16 are kept. What a duplicate asks for is noted as a
 //! range of PSNs, which the QP's next turn makes a range of READs, `again` to `stop`, answered before the fresh ones.
+//! A QP has no turn while the atomic it comes to waits for the responses before it, or is being executed. Executed it is
+//! once: what is asked for again is answered with the kept result (R13).
 //! A QP in ERROR still answers what it had accepted: the NAK that told of the error waits behind it.
 //!
 //! Latency: `rd` to `turn` 4 cycles. Never: two turns of a QP at a time; a response of a READ that `rd` did not give.
 use super::ctx_ram::CtxRam;
 use super::psn::psn_before;
-use super::{RdAsked, RdCursors, RdEntry, RdReq, RdTurn, RdTurnEnd};
+use super::{AtomicDone, RdAsked, RdCursors, RdEntry, RdReq, RdTurn, RdTurnEnd};
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
 use crate::types::*;
 use rocenic_contract::eqe::event as eqe_event;
-use rocenic_contract::rules;
 use rocenic_contract::syndrome::{self, nak::NakCode};
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
@@ -39,6 +41,7 @@ enum Ev {
     Nothing,
     Op,
     Sent,
+    Executed,
     Due,
     Fail,
     End,
@@ -53,6 +56,10 @@ struct Event {
     msn: Bits<24>,
     epoch: Bits<EPOCH_W>,
     syndrome: Bits<8>,
+    check: Bits<8>,
+    waits: Bit,
+    started: Bit,
+    used: Bit,
     idx: Bits<RD_W>,
     at: RdCursors,
 }
@@ -72,6 +79,10 @@ struct Context {
     done: Bits<RD_W>,
     at: RdCursors,
     asked: RdAsked,
+    /// The atomic under `fresh` waits for earlier responses; is being executed; was executed.
+    waits: Bit,
+    runs: Bit,
+    executed: Bit,
 }
 /// What a turn needs of the configuration.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -84,6 +95,7 @@ struct Failed {
     nak_valid: Bit,
     fault_valid: Bit,
     nak: AckReq,
+    check: Bits<8>,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct TurnReg {
@@ -121,6 +133,9 @@ pub struct RespList {
     pub rd: Signal<In, RdReq>,
     pub sent_valid: Signal<In, Bit>,
     pub sent: Signal<In, RespSent>,
+    pub executed_valid: Signal<In, Bit>,
+    pub executed_ready: Signal<Out, Bit>,
+    pub executed: Signal<In, AtomicDone>,
     pub fail_valid: Signal<In, Bit>,
     pub fail_ready: Signal<Out, Bit>,
     pub fail: Signal<In, RespFail>,
@@ -133,6 +148,7 @@ pub struct RespList {
     pub over: Signal<In, RdTurnEnd>,
     pub entry_at: Signal<In, Bits<POOL_W>>,
     pub entry: Signal<Out, RdEntry>,
+    pub result: Signal<Out, Bits<64>>,
     pub epoch_valid: Signal<Out, Bit>,
     pub epoch: Signal<Out, EpochSet>,
     pub done_valid: Signal<Out, Bit>,
@@ -146,6 +162,7 @@ pub struct RespList {
     contexts: CtxRam<Context, QP_W>,
     configs: Sdpram<Config, QP_W>,
     pool: Sdpram<RdEntry, POOL_W>,
+    results: Sdpram<Bits<64>, POOL_W>,
     list: Fifo<Bits<QP_W>, QP_W, { QP_W + 1 }>,
     doing: Reg<Event>,
     op_done: Reg<Bit>,
@@ -162,7 +179,7 @@ impl Logic for RespList {
         regs!(
             self, clock, doing, op_done, turn_q, failed, epoch_live, epoch_q, done_live, done_q
         );
-        clocks!(self, clock, contexts, configs, pool, list);
+        clocks!(self, clock, contexts, configs, pool, results, list);
         self.contexts.reset.next = self.reset.val();
         self.list.reset.next = self.reset.val();
         let e = self.doing.q.val();
@@ -176,9 +193,12 @@ impl Logic for RespList {
         let rd = self.rd.val();
         let fail = self.fail.val();
         let end = self.over.val();
+        let x = self.executed.val();
         let go_sent = open && self.sent_valid.val();
-        let go_rd = open && self.rd_valid.val() && !go_sent;
-        let free_1 = open && !go_sent && !go_rd;
+        let go_executed = open && self.executed_valid.val() && !go_sent;
+        let free_0 = open && !go_sent && !go_executed;
+        let go_rd = free_0 && self.rd_valid.val();
+        let free_1 = free_0 && !go_rd;
         let go_end = free_1 && self.over_valid.val();
         let quiet = !failed.nak_valid && !failed.fault_valid && e.kind != Ev::Fail;
         let go_fail = free_1 && !go_end && self.fail_valid.val() && quiet;
@@ -189,7 +209,8 @@ impl Logic for RespList {
         let go_op = free_2 && wants_op && no_turn && self.turn_idle.val();
         let may_turn = free_2 && !wants_op && no_turn && self.turn_ready.val();
         let go_turn = may_turn && self.list.o_valid.val();
-        self.rd_ready.next = open && !go_sent;
+        self.rd_ready.next = free_0;
+        self.executed_ready.next = open && !go_sent;
         self.over_ready.next = free_1;
         self.fail_ready.next = go_fail;
         self.op_ready.next = self.op_done.q.val();
@@ -202,6 +223,11 @@ impl Logic for RespList {
             n.qpn = s.qpn;
             n.epoch = s.epoch;
             n.idx = s.idx;
+        } else if go_executed {
+            n.kind = Ev::Executed;
+            n.qpn = x.qpn;
+            n.epoch = x.epoch;
+            n.idx = x.idx;
         } else if go_rd {
             n.kind = Ev::Due;
             n.qpn = rd.qpn;
@@ -212,6 +238,9 @@ impl Logic for RespList {
             n.kind = Ev::End;
             n.qpn = end.qpn;
             n.at = end.at;
+            n.waits = end.waits;
+            n.started = end.started;
+            n.used = end.used;
         } else if go_fail {
             n.kind = Ev::Fail;
             n.qpn = fail.qpn;
@@ -220,6 +249,7 @@ impl Logic for RespList {
             n.psn = fail.psn;
             n.msn = fail.msn;
             n.syndrome = fail.syndrome;
+            n.check = fail.check;
         } else if go_op {
             n.kind = if forgets { Ev::Op } else { Ev::Nothing };
             n.qpn = op.qpn;
@@ -242,11 +272,17 @@ impl Logic for RespList {
         self.pool.wdata.next = rd.entry;
         self.pool.raddr.next = self.entry_at.val();
         self.entry.next = self.pool.rdata.val();
+        let slot = bit_cast::<POOL_W, RD_SLOT_W>(x.idx.get_bits::<RD_SLOT_W>(0));
+        self.results.we.next = go_executed;
+        self.results.waddr.next = bit_cast::<POOL_W, QP_W>(x.qpn) << RD_SLOT_W as u64 | slot;
+        self.results.wdata.next = x.original;
+        self.results.raddr.next = self.entry_at.val();
+        self.result.next = self.results.rdata.val();
 
         // second cycle: change it
         let c = self.contexts.rdata.val();
         let mut m = c;
-        let news = e.idx + 1 - c.done;
+        let ahead = e.idx + 1 - c.done;
         let current = e.epoch == c.epoch;
         let counts = current && (!c.dead || (e.idx - c.fail_at).get_bit(RD_W - 1));
         let fails = current && (!c.dead || psn_before(e.psn, c.fail_psn));
@@ -272,13 +308,20 @@ impl Logic for RespList {
                 done_is = 0.into();
             }
             Ev::Sent => {
-                if counts && news.any() && !news.get_bit(RD_W - 1) {
+                if counts && ahead.any() && !ahead.get_bit(RD_W - 1) {
                     m.done = e.idx + 1;
+                    m.waits = false;
                     done_live = true;
                     if c.dead && e.idx + 1 == c.fail_at {
                         m.epoch = c.epoch + 1;
                         epoch_live = true;
                     }
+                }
+            }
+            Ev::Executed => {
+                if current {
+                    m.runs = false;
+                    m.executed = true;
                 }
             }
             Ev::Due => {
@@ -302,6 +345,7 @@ impl Logic for RespList {
                     self.failed.d.next = Failed {
                         nak_valid: true,
                         fault_valid: true,
+                        check: e.check,
                         nak: AckReq {
                             qpn: e.qpn,
                             psn: e.psn,
@@ -313,12 +357,20 @@ impl Logic for RespList {
                     };
                 }
             }
-            Ev::End => m.at = e.at,
+            Ev::End => {
+                m.at = e.at;
+                // the last response before it may have gone, and it may have been executed, before the turn's end
+                m.waits = e.waits && c.done != e.at.fresh.idx;
+                m.runs = c.runs || (e.started && !c.executed);
+                m.executed = c.executed && !e.used;
+            }
             Ev::Turn => m.asked = RdAsked::default(),
         }
-        let work = m.asked.any || m.at.again.idx != m.at.stop || m.at.fresh.idx != m.tail;
+        let due = m.at.fresh.idx != m.tail && !m.waits && !m.runs;
+        let work = m.asked.any || m.at.again.idx != m.at.stop || due;
         let wants = work && !m.dead;
-        let may_list = e.kind == Ev::Due && !c.listed || e.kind == Ev::End;
+        let news = e.kind == Ev::Due || e.kind == Ev::Sent || e.kind == Ev::Executed;
+        let may_list = news && !c.listed || e.kind == Ev::End;
         let lists = may_list && wants;
         if may_list {
             m.listed = wants;
@@ -345,6 +397,9 @@ impl Logic for RespList {
                     full: c.full,
                     at: c.at,
                     asked: c.asked,
+                    done: c.done,
+                    runs: c.runs,
+                    executed: c.executed,
                 },
             };
         }
@@ -375,11 +430,7 @@ impl Logic for RespList {
             } else {
                 eqe_event::QP_FATAL.into()
             },
-            syndrome: if denied {
-                rules::RKEY.into()
-            } else {
-                rules::RESPONSE_READ.into()
-            },
+            syndrome: bit_cast::<16, 8>(failed.check),
         };
         if self.reset.val() {
             self.doing.d.next = Event::default();

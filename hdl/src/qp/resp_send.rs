@@ -5,16 +5,17 @@
 //! | `look` | packets, taken always |
 //! | `room` | a turn of packets has place |
 //! | `mr_req` / `mr_rsp` | region table; packets of no bytes are not looked up |
-//! | `tx` | packets whose key is good |
+//! | `tx` | packets whose key is good; `job`: atomics to be executed |
 //! | `fail` | one whose key is not: NAK remote access error |
 //! | `drain_req` / `drain_ack` | the packets looked up before the request have gone; hold the request until the answer |
 //!
 //! Latency: 5 cycles from `look` to `tx`. Throughput: a packet a cycle.
 use super::resp_turn::TURN;
-use super::{RespLook, RespPkt};
+use super::{AtomicJob, RespLook, RespPkt};
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg};
 use crate::types::*;
+use rocenic_contract::rules;
 use rocenic_contract::syndrome::{self, nak::NakCode};
 use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
@@ -44,6 +45,9 @@ pub struct RespSend {
     pub tx_valid: Signal<Out, Bit>,
     pub tx_ready: Signal<In, Bit>,
     pub tx: Signal<Out, TxCmd>,
+    pub job_valid: Signal<Out, Bit>,
+    pub job_ready: Signal<In, Bit>,
+    pub job: Signal<Out, AtomicJob>,
     pub fail_valid: Signal<Out, Bit>,
     pub fail_ready: Signal<In, Bit>,
     pub fail: Signal<Out, RespFail>,
@@ -65,21 +69,28 @@ impl Logic for RespSend {
         let comes = self.look_valid.val();
         self.packets.i_valid.next = comes;
         self.packets.i_data.next = look.pkt;
-        self.mr_req_valid.next = comes && look.pkt.len.any();
+        self.mr_req_valid.next = comes && (look.pkt.len.any() || look.pkt.execute);
         self.mr_req.next = look.mr;
         self.answers.i_valid.next = self.mr_rsp_valid.val();
         self.answers.i_data.next = self.mr_rsp.val();
 
         let p = self.packets.o_data.val();
         let a = self.answers.o_data.val();
-        let keyed = p.len.any();
+        let keyed = p.len.any() || p.execute;
         let known = self.packets.o_valid.val() && (!keyed || self.answers.o_valid.val());
         let bad = keyed && !a.ok;
-        self.tx_valid.next = known && !bad;
+        self.tx_valid.next = known && !bad && !p.execute;
+        self.job_valid.next = known && !bad && p.execute;
+        self.job.next = AtomicJob {
+            pkt: p,
+            iova: a.iova,
+        };
         self.fail_valid.next = known && bad;
         let goes = known
             && if bad {
                 self.fail_ready.val()
+            } else if p.execute {
+                self.job_ready.val()
             } else {
                 self.tx_ready.val()
             };
@@ -95,6 +106,7 @@ impl Logic for RespSend {
                 psn: p.psn,
                 syndrome: ACK.into(),
                 msn: p.msn,
+                va: p.value,
                 payload_len: p.len,
                 iova: a.iova,
                 ..TxPkt::default()
@@ -107,6 +119,7 @@ impl Logic for RespSend {
             idx: p.idx,
             psn: p.psn,
             syndrome: NAK_ACCESS.into(),
+            check: rules::RKEY.into(),
             msn: p.msn,
         };
 

@@ -1,15 +1,17 @@
-//! A QP's turn to answer READs: finds what is asked for again, then gives up to 8 packets of one response.
+//! A QP's turn to answer READs and atomics: finds what is asked for again, then gives up to 8 packets of one response.
 //!
 //! | port | what |
 //! |---|---|
 //! | `turn` / `over` | the QP, and where its responses go on; `idle`: no turn is under way |
-//! | `entry_at` / `entry` | the READ `{qpn, number % 16}`, a cycle later |
+//! | `entry_at` / `entry`, `result` | the READ or atomic `{qpn, number % 16}`, a cycle later |
 //! | `look` | a packet whose key is to be looked up, taken always: there is place for 8 when a turn begins |
 //! | `room` | there is that place |
 //!
 //! Each packet is looked up for itself, so that a region that is gone is never read under an old lookup (rule R9).
 //! What was asked for again is found by its PSN among the last 16 READs, newest first; what is older is forgotten.
 //! A READ that has not been answered yet is not answered twice, one under way begins again where it is asked to.
+//! An atomic that was not executed yet is given to be executed when all responses before it have gone; that ends the
+//! turn. The turn after its execution answers it.
 //! Each run of a response begins with First or Only: a partial repetition is a READ of its own on the wire.
 //!
 //! Latency: 6 cycles from `turn` to `look`, at most 56 more when something is asked for again. Throughput: a packet
@@ -92,6 +94,11 @@ struct State {
     bytes: Bits<32>,
     packets: Bits<24>,
     sent: Bits<4>,
+    result: Bits<64>,
+    /// The atomic is executed with this packet; the turn ends without it; it is answered.
+    execute: Bit,
+    waits: Bit,
+    used: Bit,
 }
 
 /// Half of a find: `pkt` still has to be one of the response's.
@@ -200,6 +207,7 @@ pub struct RespTurn {
     pub over: Signal<Out, RdTurnEnd>,
     pub entry_at: Signal<Out, Bits<POOL_W>>,
     pub entry: Signal<In, RdEntry>,
+    pub result: Signal<In, Bits<64>>,
     pub room: Signal<In, Bit>,
     pub look_valid: Signal<Out, Bit>,
     pub look: Signal<Out, RespLook>,
@@ -230,7 +238,7 @@ impl Logic for RespTurn {
 
         let c = s.turn.at;
         let repeats = c.again.idx != c.stop;
-        let news = c.fresh.idx != s.turn.tail;
+        let news = c.fresh.idx != s.turn.tail && !s.turn.runs;
         let pmtu = times_pmtu(1.into(), s.turn.pmtu);
         let last = s.packets == 1;
         let part = if last {
@@ -251,6 +259,9 @@ impl Logic for RespTurn {
                 n.from.hit = false;
                 n.to.hit = false;
                 n.sent = 0.into();
+                n.execute = false;
+                n.waits = false;
+                n.used = false;
                 if self.turn_valid.val() && takes {
                     n.step = if given.asked.any {
                         Step::Probe
@@ -314,9 +325,18 @@ impl Logic for RespTurn {
             Step::Read => n.step = Step::Skip,
             Step::Skip => {
                 n.entry = entry;
+                n.result = self.result.val();
+                let fresh = entry.atomic && !s.again;
+                n.used = fresh && s.turn.executed;
+                n.execute = fresh && !s.turn.executed;
                 n.skip = times_pmtu(s.at.pkt, s.turn.pmtu);
                 n.packets = entry.packets - s.at.pkt;
                 n.step = Step::Low;
+                if fresh && !s.turn.executed && s.turn.done != s.at.idx {
+                    n.waits = true;
+                    n.execute = false;
+                    n.step = Step::End;
+                }
                 if entry.idx != s.at.idx {
                     // a newer one took its place while it was to be repeated
                     n.turn.at.again.idx = c.stop;
@@ -375,20 +395,36 @@ impl Logic for RespTurn {
                 va,
                 len: bit_cast::<32, PLEN_W>(part),
                 pd: s.turn.pd,
-                need: access::REMOTE_READ.into(),
+                need: if s.entry.atomic {
+                    access::REMOTE_ATOMIC.into()
+                } else {
+                    access::REMOTE_READ.into()
+                },
             },
             pkt: RespPkt {
                 qpn: s.turn.qpn,
                 epoch: s.turn.epoch,
                 idx: s.at.idx,
-                opcode: response(!s.at.begun, last),
+                opcode: if s.entry.atomic {
+                    bits(opcode::RC_ATOMIC_ACK)
+                } else {
+                    response(!s.at.begun, last)
+                },
                 psn: s.entry.psn + s.at.pkt,
-                len: part,
+                len: if s.entry.atomic { 0.into() } else { part },
                 msn: s.entry.msn,
+                execute: s.execute,
+                add: s.entry.add,
+                value: if s.execute {
+                    s.entry.swap_add
+                } else {
+                    s.result
+                },
+                compare: s.entry.compare,
             },
         };
         let mut end = c;
-        if s.sent.any() {
+        if s.sent.any() && !s.execute {
             if s.again {
                 end.again = s.at;
             } else {
@@ -399,6 +435,9 @@ impl Logic for RespTurn {
         self.over.next = RdTurnEnd {
             qpn: s.turn.qpn,
             at: end,
+            waits: s.waits,
+            started: s.execute,
+            used: s.used,
         };
         self.state.d.next = n;
         if self.reset.val() {

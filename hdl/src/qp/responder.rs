@@ -14,7 +14,7 @@
 //! | PSN | answer |
 //! |---|---|
 //! | expected | executed; ACK when asked for or at the message's end; NAK invalid request; RNR NAK when the host's ring is empty; more READs than accepted: NAK invalid request |
-//! | older | SEND and WRITE: ACK of the latest PSN, not executed again; READ: answered again; atomic: dropped |
+//! | older | SEND and WRITE: ACK of the latest PSN, not executed again; READ and atomic: answered again |
 //!
 //! A READ takes as many PSNs as its response has packets.
 //! | newer | one NAK sequence error, then silence until the expected PSN comes |
@@ -303,6 +303,10 @@ impl Logic for Responder {
             cqn: r.cqn,
             rd: c.rd,
             again,
+            atomic: r.atomic,
+            add: r.add,
+            swap_add: r.swap_add,
+            compare: r.compare,
             packets: r.packets,
             va,
             rkey,
@@ -361,6 +365,7 @@ impl Logic for Responder {
             keyed: r.moves && (good || (rnr && r.write) || excess),
             halted: request && c.halted,
             read: r.read,
+            atomic: r.atomic,
             send: r.send,
             rqe_done: good && r.completes_rqe,
             va,

@@ -1,4 +1,4 @@
-//! The responses of the responder: READs that are due become packets for `payload_read`.
+//! The responses of the responder: READs and atomics that are due become packets for `payload_read`.
 //!
 //! | port | what |
 //! |---|---|
@@ -6,11 +6,13 @@
 //! | `rd` | READs that are due and repetitions that are asked for; taken within a few cycles, whatever transmit does |
 //! | `mr_req` / `mr_rsp` | region table |
 //! | `tx` | packets of responses |
+//! | `at_rd` / `at_beat`, `at_line` / `at_done` | host memory, for atomics |
 //! | `sent`, `read_fail` | a response has gone; a packet's payload could not be read |
 //! | `epoch`, `done` | broadcasts, no back-pressure |
 //! | `nak`, `fault` | of responses that failed |
-//! | `drain_req` / `drain_ack` | every packet looked up before the request has gone to `payload_read` |
+//! | `drain_req` / `drain_ack` | every packet looked up before the request has gone to `payload_read`, every atomic is done |
 use super::RdReq;
+use super::atomic_unit::AtomicUnit;
 use super::resp_list::RespList;
 use super::resp_send::RespSend;
 use super::resp_turn::RespTurn;
@@ -35,6 +37,16 @@ pub struct Responses {
     pub tx_valid: Signal<Out, Bit>,
     pub tx_ready: Signal<In, Bit>,
     pub tx: Signal<Out, TxCmd>,
+    pub at_rd_valid: Signal<Out, Bit>,
+    pub at_rd_ready: Signal<In, Bit>,
+    pub at_rd: Signal<Out, ReadReq>,
+    pub at_beat_valid: Signal<In, Bit>,
+    pub at_beat: Signal<In, ReadBeat>,
+    pub at_line_valid: Signal<Out, Bit>,
+    pub at_line_ready: Signal<In, Bit>,
+    pub at_line: Signal<Out, LineWrite>,
+    pub at_done_valid: Signal<In, Bit>,
+    pub at_done_error: Signal<In, Bit>,
     pub sent_valid: Signal<In, Bit>,
     pub sent: Signal<In, RespSent>,
     pub read_fail_valid: Signal<In, Bit>,
@@ -55,14 +67,16 @@ pub struct Responses {
     list: RespList,
     turns: RespTurn,
     packets: RespSend,
+    atomics: AtomicUnit,
 }
 impl Logic for Responses {
     #[rtl]
     fn update(&mut self) {
-        clocks!(self, clock, list, turns, packets);
+        clocks!(self, clock, list, turns, packets, atomics);
         self.list.reset.next = self.reset.val();
         self.turns.reset.next = self.reset.val();
         self.packets.reset.next = self.reset.val();
+        self.atomics.reset.next = self.reset.val();
         self.list.op_valid.next = self.op_valid.val();
         self.op_ready.next = self.list.op_ready.val();
         self.list.op.next = self.op.val();
@@ -81,6 +95,7 @@ impl Logic for Responses {
         self.list.over.next = self.turns.over.val();
         self.list.entry_at.next = self.turns.entry_at.val();
         self.turns.entry.next = self.list.entry.val();
+        self.turns.result.next = self.list.result.val();
         self.turns.room.next = self.packets.room.val();
         self.packets.look_valid.next = self.turns.look_valid.val();
         self.packets.look.next = self.turns.look.val();
@@ -92,15 +107,35 @@ impl Logic for Responses {
         self.tx_valid.next = self.packets.tx_valid.val();
         self.packets.tx_ready.next = self.tx_ready.val();
         self.tx.next = self.packets.tx.val();
+        self.atomics.job_valid.next = self.packets.job_valid.val();
+        self.packets.job_ready.next = self.atomics.job_ready.val();
+        self.atomics.job.next = self.packets.job.val();
+        self.at_rd_valid.next = self.atomics.rd_valid.val();
+        self.atomics.rd_ready.next = self.at_rd_ready.val();
+        self.at_rd.next = self.atomics.rd.val();
+        self.atomics.beat_valid.next = self.at_beat_valid.val();
+        self.atomics.beat.next = self.at_beat.val();
+        self.at_line_valid.next = self.atomics.line_valid.val();
+        self.atomics.line_ready.next = self.at_line_ready.val();
+        self.at_line.next = self.atomics.line.val();
+        self.atomics.line_done_valid.next = self.at_done_valid.val();
+        self.atomics.line_done_error.next = self.at_done_error.val();
+        self.list.executed_valid.next = self.atomics.executed_valid.val();
+        self.atomics.executed_ready.next = self.list.executed_ready.val();
+        self.list.executed.next = self.atomics.executed.val();
         let reads = self.read_fail_valid.val();
-        self.list.fail_valid.next = reads || self.packets.fail_valid.val();
+        let keys = self.packets.fail_valid.val();
+        self.list.fail_valid.next = reads || keys || self.atomics.fail_valid.val();
         self.list.fail.next = if reads {
             self.read_fail.val()
-        } else {
+        } else if keys {
             self.packets.fail.val()
+        } else {
+            self.atomics.fail.val()
         };
         self.read_fail_ready.next = self.list.fail_ready.val();
         self.packets.fail_ready.next = self.list.fail_ready.val() && !reads;
+        self.atomics.fail_ready.next = self.list.fail_ready.val() && !reads && !keys;
 
         self.epoch_valid.next = self.list.epoch_valid.val();
         self.epoch.next = self.list.epoch.val();
@@ -113,6 +148,7 @@ impl Logic for Responses {
         self.list.fault_ready.next = self.fault_ready.val();
         self.fault.next = self.list.fault.val();
         self.packets.drain_req.next = self.drain_req.val();
-        self.drain_ack.next = self.packets.drain_ack.val();
+        self.atomics.drain_req.next = self.drain_req.val() && self.packets.drain_ack.val();
+        self.drain_ack.next = self.atomics.drain_ack.val();
     }
 }

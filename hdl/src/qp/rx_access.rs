@@ -12,7 +12,8 @@
 //!
 //! | check | answer |
 //! |---|---|
-//! | WRITE, READ: key, PD, right, bounds | NAK remote access error, event |
+//! | WRITE, READ, atomic: key, PD, right, bounds | NAK remote access error, event |
+//! | atomic: address not a multiple of 8 | NAK invalid request, event |
 //! | SEND longer than its receive WQE | NAK invalid request, CQE length error |
 //! | key of the receive WQE, its shape (more than one piece), its fetch | NAK remote operational error, CQE |
 //!
@@ -161,6 +162,8 @@ impl Logic for RxAccess {
             pd: x.exec.pd,
             need: if x.exec.send {
                 access::LOCAL_WRITE.into()
+            } else if x.exec.atomic {
+                access::REMOTE_ATOMIC.into()
             } else if x.exec.read {
                 access::REMOTE_READ.into()
             } else {
@@ -190,7 +193,8 @@ impl Logic for RxAccess {
         let alive = !self.dead.rdata.val();
         let moves = y.run && y.len.any();
         let denied = y.keyed && !self.mr_rsp.val().ok;
-        let fail = alive && (denied || b.too_long || b.malformed || b.bus_err);
+        let crooked = y.keyed && y.atomic && y.va.get_bits::<3>(0).any();
+        let fail = alive && (denied || crooked || b.too_long || b.malformed || b.bus_err);
         let mut act = y.act;
         if fail {
             act.ack = true;
@@ -198,7 +202,7 @@ impl Logic for RxAccess {
             act.msn = if y.act.last { y.act.msn - 1 } else { y.act.msn };
             act.syndrome = if b.malformed || b.bus_err || (denied && y.send && !b.too_long) {
                 NAK_OPERATION.into()
-            } else if b.too_long {
+            } else if b.too_long || (crooked && !denied) {
                 NAK_INVALID.into()
             } else {
                 NAK_ACCESS.into()
@@ -212,8 +216,10 @@ impl Logic for RxAccess {
                 rules::RQE_TOO_SHORT.into()
             } else if y.send {
                 rules::RQE_PROTECTION.into()
-            } else {
+            } else if denied {
                 rules::RKEY.into()
+            } else {
+                rules::ATOMIC_ALIGN.into()
             };
             act.status = if b.bus_err {
                 status::FATAL_ERR.into()
@@ -226,7 +232,11 @@ impl Logic for RxAccess {
             } else {
                 status::REM_ACCESS_ERR.into()
             };
-            act.note = eqe_event::QP_ACCESS_ERROR.into();
+            act.note = if crooked && !denied {
+                eqe_event::QP_REQUEST_ERROR.into()
+            } else {
+                eqe_event::QP_ACCESS_ERROR.into()
+            };
             act.fatal = true;
         }
         if !alive && !token {

@@ -23,6 +23,9 @@ use rocenic_contract::opcode::{self, Class, Direction, Transport};
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
+/// An atomic's operand.
+const ATOMIC_BYTES: u64 = 8;
+
 /// What the receive path needs of a QP's configuration.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct RxQp {
@@ -35,6 +38,7 @@ struct RxQp {
     dip: Bits<32>,
     remote_write: Bit,
     remote_read: Bit,
+    remote_atomic: Bit,
     max_rd: Bits<{ RD_SLOT_W + 1 }>,
     cqn: Bits<CQ_W>,
     min_rnr_timer: Bits<5>,
@@ -51,6 +55,8 @@ struct Decoded {
     send: Bit,
     write: Bit,
     read: Bit,
+    atomic: Bit,
+    add: Bit,
     first: Bit,
     last: Bit,
     imm: Bit,
@@ -73,6 +79,8 @@ fn decode(code: Bits<8>) -> Decoded {
                 send: row.class == Class::Send,
                 write: row.class == Class::Write,
                 read: row.class == Class::ReadRequest,
+                atomic: row.class == Class::CompareSwap || row.class == Class::FetchAdd,
+                add: row.class == Class::FetchAdd,
                 first: row.starts(),
                 last: row.ends(),
                 imm: row.immediate,
@@ -118,7 +126,9 @@ fn length_ok(d: Decoded, len: Bits<PLEN_W>, dma_len: Bits<32>, pmtu: Bits<PLEN_W
     let sum = bit_cast::<32, PLEN_W>(len) == dma_len;
     let possible = dma_len <= MAX_MSG_BYTES;
     let more = dma_len > bit_cast::<32, PLEN_W>(pmtu) && possible;
-    if d.read {
+    if d.atomic {
+        !len.any()
+    } else if d.read {
         !len.any() && possible
     } else if d.first {
         if d.last {
@@ -222,6 +232,7 @@ impl Logic for RxDispatch {
             dip: op.cfg.dip,
             remote_write: (op.cfg.access & access::REMOTE_WRITE).any(),
             remote_read: (op.cfg.access & access::REMOTE_READ).any(),
+            remote_atomic: (op.cfg.access & access::REMOTE_ATOMIC).any(),
             max_rd: op.cfg.max_dest_rd_atomic,
             cqn: op.cfg.recv_cqn,
             min_rnr_timer: op.cfg.min_rnr_timer,
@@ -327,14 +338,22 @@ impl Logic for RxDispatch {
             len: h.payload_len,
             va: h.va,
             rkey: h.rkey,
-            dma_len: h.dma_len,
+            dma_len: if d.atomic {
+                ATOMIC_BYTES.into()
+            } else {
+                h.dma_len
+            },
             missing: h.dma_len - bit_cast::<32, PLEN_W>(h.payload_len),
             imm: h.imm,
             solicited: h.solicited,
             ack_req: h.ack_req,
             send: d.send,
             write: d.write,
-            read: d.read,
+            read: d.read || d.atomic,
+            atomic: d.atomic,
+            add: d.add,
+            swap_add: h.swap_add,
+            compare: h.compare,
             first: d.first,
             last: d.last,
             has_imm: d.imm,
@@ -342,13 +361,14 @@ impl Logic for RxDispatch {
             completes_rqe: d.completes_rqe,
             allowed: (d.send && !d.invalidate)
                 || (d.write && qp.remote_write)
-                || (d.read && qp.remote_read),
+                || (d.read && qp.remote_read)
+                || (d.atomic && qp.remote_atomic),
             packets: if d.read {
                 packets_of(h.dma_len, qp.pmtu)
             } else {
                 1.into()
             },
-            moves: h.payload_len.any() || (d.read && h.dma_len.any()),
+            moves: h.payload_len.any() || d.atomic || (d.read && h.dma_len.any()),
             max_rd: qp.max_rd,
             len_ok: length_ok(d, h.payload_len, h.dma_len, pmtu_bytes(qp.pmtu)),
             pd: qp.pd,

@@ -181,6 +181,10 @@ impl Logic for RxRetire {
                     rkey: a.rkey,
                     len: a.byte_len,
                     msn: a.msn,
+                    atomic: a.atomic,
+                    add: a.add,
+                    swap_add: a.swap_add,
+                    compare: a.compare,
                 },
             };
             self.ack_q.d.next = AckReq {

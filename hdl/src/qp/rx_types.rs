@@ -50,10 +50,15 @@ pub struct RxReq {
     pub imm: Bits<32>,
     pub solicited: Bit,
     pub ack_req: Bit,
-    /// By the opcode table; none: an atomic.
+    /// By the opcode table; `read`: answered by a response, which is an atomic's with `atomic`.
     pub send: Bit,
     pub write: Bit,
     pub read: Bit,
+    pub atomic: Bit,
+    /// FETCH_ADD.
+    pub add: Bit,
+    pub swap_add: Bits<64>,
+    pub compare: Bits<64>,
     /// First or last packet of its message; ONLY is both.
     pub first: Bit,
     pub last: Bit,
@@ -120,6 +125,10 @@ pub struct RxAct {
     pub packets: Bits<24>,
     pub va: Bits<64>,
     pub rkey: Bits<32>,
+    pub atomic: Bit,
+    pub add: Bit,
+    pub swap_add: Bits<64>,
+    pub compare: Bits<64>,
 }
 
 /// A packet behind the responder's loop: what is to be moved, and the answer if the keys allow it.
@@ -134,6 +143,8 @@ pub struct RxExec {
     /// Whatever the answer is: it goes only if the key allows the request.
     pub keyed: Bit,
     pub read: Bit,
+    /// An atomic: its address has to be a multiple of 8.
+    pub atomic: Bit,
     /// Dropped because the QP is dead.
     pub halted: Bit,
     pub send: Bit,
@@ -148,7 +159,7 @@ pub struct RxExec {
     pub pd: Bits<16>,
 }
 
-/// A READ that was accepted, or (`again`) whose PSN `psn` is asked for once more.
+/// A READ or atomic that was accepted, or (`again`) whose PSN `psn` is asked for once more.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct RdReq {
     pub qpn: Bits<QP_W>,
@@ -166,6 +177,10 @@ pub struct RdEntry {
     pub rkey: Bits<32>,
     pub len: Bits<32>,
     pub msn: Bits<24>,
+    pub atomic: Bit,
+    pub add: Bit,
+    pub swap_add: Bits<64>,
+    pub compare: Bits<64>,
 }
 
 /// Where a QP's responses go on.
@@ -206,6 +221,10 @@ pub struct RdTurn {
     pub full: Bit,
     pub at: RdCursors,
     pub asked: RdAsked,
+    /// READs and atomics whose response has gone; the atomic under `fresh` is being executed, was executed.
+    pub done: Bits<RD_W>,
+    pub runs: Bit,
+    pub executed: Bit,
 }
 
 /// A turn's end.
@@ -213,6 +232,10 @@ pub struct RdTurn {
 pub struct RdTurnEnd {
     pub qpn: Bits<QP_W>,
     pub at: RdCursors,
+    /// The atomic under `fresh` waits for the responses before it; was given to be executed; was answered.
+    pub waits: Bit,
+    pub started: Bit,
+    pub used: Bit,
 }
 
 /// A packet of a response whose key is to be looked up.
@@ -232,6 +255,28 @@ pub struct RespPkt {
     pub psn: Bits<24>,
     pub len: Bits<PLEN_W>,
     pub msn: Bits<24>,
+    /// An atomic that is to be executed, not answered.
+    pub execute: Bit,
+    pub add: Bit,
+    /// Of one that is answered: the value there was.
+    pub value: Bits<64>,
+    pub compare: Bits<64>,
+}
+
+/// An atomic to be executed at `iova`.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct AtomicJob {
+    pub pkt: RespPkt,
+    pub iova: Bits<64>,
+}
+
+/// An atomic was executed; `original` stood there.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct AtomicDone {
+    pub qpn: Bits<QP_W>,
+    pub epoch: Bits<EPOCH_W>,
+    pub idx: Bits<RD_W>,
+    pub original: Bits<64>,
 }
 
 /// A prefetched receive WQE.

@@ -1,12 +1,13 @@
 //! The packet headers of the contract as hardware structs, and what the opcode table says of their order.
 use crate::layout::logic_struct;
 use aeth::whole;
+use atomic::ack as atomic_ack;
 use rocenic_contract::opcode::{self, LIST, header};
 use rocenic_contract::wire::ip::v4;
-use rocenic_contract::wire::{aeth, bth, eth, ieth, imm, reth, udp};
+use rocenic_contract::wire::{aeth, atomic, bth, eth, ieth, imm, reth, udp};
 use rocenic_contract::{
-    aeth_whole_fields, bth_fields, eth_fields, ieth_fields, imm_fields, ipv4_fields, reth_fields,
-    udp_fields,
+    aeth_whole_fields, atomic_ack_eth_fields, bth_fields, eth_fields, ieth_fields, imm_fields,
+    ipv4_fields, reth_fields, udp_fields,
 };
 use rtl::rtl_fn;
 use rust_hdl_core::prelude::*;
@@ -17,6 +18,7 @@ udp_fields!(logic_struct, udp);
 bth_fields!(logic_struct, bth);
 reth_fields!(logic_struct, reth);
 aeth_whole_fields!(logic_struct, whole);
+atomic_ack_eth_fields!(logic_struct, atomic_ack);
 imm_fields!(logic_struct, imm);
 ieth_fields!(logic_struct, ieth);
 
@@ -69,10 +71,17 @@ pub fn extended(opcode: Bits<8>, r: Reth, a: AethWhole, last: Bits<32>) -> Bits<
     } else {
         none
     };
-    let with_aeth = if has(opcode, header::AETH) {
-        prepend::<{ 8 * aeth::BYTES }>(a_bits, tail)
+    // the value of an AtomicAckETH has its place where the RETH's address has
+    let v_bits: Bits<{ 8 * atomic_ack::BYTES }> = AtomicAckEth { original: r.va }.into();
+    let with_value = if has(opcode, header::ATOMIC_ACK_ETH) {
+        prepend::<{ 8 * atomic_ack::BYTES }>(v_bits, tail)
     } else {
         tail
+    };
+    let with_aeth = if has(opcode, header::AETH) {
+        prepend::<{ 8 * aeth::BYTES }>(a_bits, with_value)
+    } else {
+        with_value
     };
     if has(opcode, header::RETH) {
         prepend::<{ 8 * reth::BYTES }>(r_bits, with_aeth)

@@ -4,7 +4,7 @@
 use crate::types::*;
 use rocenic_contract::layout::Field;
 use rocenic_contract::opcode::{self, OpcodeInfo, Payload, header};
-use rocenic_contract::wire::{aeth, bth, eth, imm, ip::v4, reth, udp};
+use rocenic_contract::wire::{aeth, atomic, bth, eth, imm, ip::v4, reth, udp};
 use rtl::rtl_fn;
 use rust_hdl_core::prelude::*;
 
@@ -18,7 +18,11 @@ pub const BTH: usize = L4 + udp::BYTES;
 pub const BEFORE_BTH: u64 = BTH as u64;
 pub const AROUND_BTH: u64 = (v4::BYTES + udp::BYTES + rocenic_contract::wire::ICRC_BYTES) as u64;
 /// Headers behind the BTH that the parser unpacks.
-pub const EXT: usize = reth::BYTES + imm::BYTES;
+pub const EXT: usize = if reth::BYTES + imm::BYTES > atomic::eth::BYTES {
+    reth::BYTES + imm::BYTES
+} else {
+    atomic::eth::BYTES
+};
 pub const EXT_BITS: usize = 8 * EXT;
 
 /// Place in the window of a field of the header at byte `base`.
@@ -75,6 +79,7 @@ pub struct OpcodeBits {
     pub no_payload: Bit,
     pub header_bytes: Bits<7>,
     pub reth: Bit,
+    pub atomic: Bit,
     pub aeth: Bit,
     /// Place of the immediate or the key to invalidate, by `IMM_PLACES`.
     pub imm: Bits<3>,
@@ -97,6 +102,7 @@ pub fn opcode_bits(op: Bits<8>) -> OpcodeBits {
         no_payload: lookup(no_payload(), op),
         header_bytes: bytes,
         reth: lookup(has(HAS_RETH), op),
+        atomic: lookup(has(header::ATOMIC_ETH), op),
         aeth: lookup(has(header::AETH), op),
         imm: imm_at,
     }
@@ -116,6 +122,8 @@ pub fn bth_fields(w: Bits<WINDOW_BITS>) -> RxHdr {
         va: 0.into(),
         rkey: 0.into(),
         dma_len: 0.into(),
+        swap_add: 0.into(),
+        compare: 0.into(),
         imm: 0.into(),
         syndrome: 0.into(),
         msn: 0.into(),
@@ -149,6 +157,16 @@ pub fn ext_fields(h: RxHdr, x: Bits<EXT_BITS>, op: OpcodeBits) -> RxHdr {
         },
         dma_len: if op.reth {
             x.get_bits::<{ reth::LENGTH.width }>(ext_place(reth::LENGTH, 0))
+        } else {
+            0.into()
+        },
+        swap_add: if op.atomic {
+            x.get_bits::<{ atomic::eth::SWAP_ADD.width }>(ext_place(atomic::eth::SWAP_ADD, 0))
+        } else {
+            0.into()
+        },
+        compare: if op.atomic {
+            x.get_bits::<{ atomic::eth::COMPARE.width }>(ext_place(atomic::eth::COMPARE, 0))
         } else {
             0.into()
         },

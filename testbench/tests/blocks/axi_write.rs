@@ -32,13 +32,15 @@ fn lines_of_both_rings_are_written_and_answered_in_order() {
         let eq = dut.source::<LineWrite>("eq");
         let cq_done = dut.sink::<Bit>("cq_done");
         let eq_done = dut.sink::<Bit>("eq_done");
+        let at = dut.source::<LineWrite>("at");
+        let at_done = dut.sink::<Bit>("at_done");
         dut.reset();
         let mut r = dut.random("lines");
         let base = memory.alloc(1 << 16);
         let mut wants = vec![];
         for n in 0..200u64 {
             // 32-byte lines in either half, as two CQEs stand in 64 bytes
-            for (k, source) in [&cq, &eq].into_iter().enumerate() {
+            for (k, source) in [&cq, &eq, &at].into_iter().enumerate() {
                 let at = base + (k as u64 * 200 + n) * 32;
                 let bytes = r.bytes(32);
                 source.send(&line(at, &bytes));
@@ -52,14 +54,14 @@ fn lines_of_both_rings_are_written_and_answered_in_order() {
         // a line fails when any byte of it does
         dut.run(async {
             for (n, (k, at, bytes)) in wants.iter().enumerate() {
-                let done = [&cq_done, &eq_done][*k].recv().await;
+                let done = [&cq_done, &eq_done, &at_done][*k].recv().await;
                 if done.bits() == 0 {
                     assert_eq!(&memory.read(*at, 32), bytes, "line {n}");
                 }
             }
         });
         dut.steps(50);
-        assert!(cq_done.is_empty() && eq_done.is_empty());
+        assert!(cq_done.is_empty() && eq_done.is_empty() && at_done.is_empty());
         assert_eq!(dut.get("idle"), 1);
     }
 }

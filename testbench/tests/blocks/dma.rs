@@ -52,6 +52,16 @@ pub struct Dma {
     pub write_drain_req: Signal<In, Bit>,
     pub write_drain_ack: Signal<Out, Bit>,
     // the other clients
+    pub at_req_valid: Signal<In, Bit>,
+    pub at_req_ready: Signal<Out, Bit>,
+    pub at_req: Signal<In, ReadReq>,
+    pub at_beat_valid: Signal<Out, Bit>,
+    pub at_beat: Signal<Out, ReadBeat>,
+    pub at_valid: Signal<In, Bit>,
+    pub at_ready: Signal<Out, Bit>,
+    pub at: Signal<In, LineWrite>,
+    pub at_done_valid: Signal<Out, Bit>,
+    pub at_done: Signal<Out, Bit>,
     pub sq_req_valid: Signal<In, Bit>,
     pub sq_req_ready: Signal<Out, Bit>,
     pub sq_req: Signal<In, ReadReq>,
@@ -181,6 +191,16 @@ impl Logic for Dma {
         self.aw.cq.next = self.cq.val();
         self.cq_done_valid.next = self.aw.cq_done_valid.val();
         self.cq_done.next = self.aw.cq_done_error.val();
+        self.ar.at_req_valid.next = self.at_req_valid.val();
+        self.at_req_ready.next = self.ar.at_req_ready.val();
+        self.ar.at_req.next = self.at_req.val();
+        self.at_beat_valid.next = self.ar.at_beat_valid.val();
+        self.at_beat.next = self.ar.at_beat.val();
+        self.aw.at_valid.next = self.at_valid.val();
+        self.at_ready.next = self.aw.at_ready.val();
+        self.aw.at.next = self.at.val();
+        self.at_done_valid.next = self.aw.at_done_valid.val();
+        self.at_done.next = self.aw.at_done_error.val();
         self.aw.eq_valid.next = self.eq_valid.val();
         self.eq_ready.next = self.aw.eq_ready.val();
         self.aw.eq.next = self.eq.val();

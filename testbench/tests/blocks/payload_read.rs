@@ -420,6 +420,7 @@ fn a_response_has_an_epoch_of_its_own_and_its_failed_read_is_reported_with_its_p
         idx: want[3].cmd.pkt.idx.get_bits::<RD_W>(0),
         psn: want[3].cmd.pkt.psn,
         syndrome: bits(0x63),
+        check: bits(45),
         msn: bits(77),
     });
     assert!(b.fault.is_empty());

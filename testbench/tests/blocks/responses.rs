@@ -13,6 +13,7 @@ const FIRST: u64 = 0x0d;
 const MIDDLE: u64 = 0x0e;
 const LAST: u64 = 0x0f;
 const ONLY: u64 = 0x10;
+const ATOMIC_ACK: u64 = 0x12;
 const PMTU: u32 = 256;
 const BAD_KEY: u32 = 0xbad;
 /// Distance from a virtual address to the IOVA.
@@ -63,6 +64,35 @@ impl Read {
     }
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Atomic {
+    psn: u32,
+    va: u64,
+    add: bool,
+    operand: u64,
+    compare: u64,
+    msn: u32,
+}
+impl Atomic {
+    /// Executes it on a memory; its answer.
+    fn execute(&self, memory: &mut HashMap<u64, u64>) -> Packet {
+        let word = memory.entry(self.va + SHIFT).or_default();
+        let old = *word;
+        if self.add {
+            *word = old.wrapping_add(self.operand);
+        } else if old == self.compare {
+            *word = self.operand;
+        }
+        Packet {
+            opcode: ATOMIC_ACK,
+            psn: self.psn,
+            len: 0,
+            iova: old,
+            msn: self.msn,
+        }
+    }
+}
+
 struct Bench {
     dut: Dut,
     op: ChannelSource<QpOp>,
@@ -75,6 +105,15 @@ struct Bench {
     epoch: ChannelSink<EpochSet>,
     lookups: VecDeque<(u64, MrRsp)>,
     sent: VecDeque<(u64, RespSent)>,
+    /// Host memory by 8-byte words, and what is asked of it.
+    memory: HashMap<u64, u64>,
+    at_rd: ChannelSink<ReadReq>,
+    at_line: ChannelSink<LineWrite>,
+    at_beat: Option<(u64, u64)>,
+    at_done: Option<u64>,
+    /// Addresses that give bus errors, and how many atomics were begun.
+    broken: Vec<u64>,
+    begun: usize,
     /// The transmit side takes no notice of responses while this is set.
     keep_sent: bool,
     r: Random,
@@ -97,6 +136,13 @@ impl Bench {
             fault: dut.sink("fault"),
             done: dut.sink("done"),
             epoch: dut.sink("epoch"),
+            at_rd: dut.sink("at_rd"),
+            at_line: dut.sink("at_line"),
+            memory: HashMap::new(),
+            at_beat: None,
+            at_done: None,
+            broken: vec![],
+            begun: 0,
             dut,
             ops: 0,
             lookups: VecDeque::new(),
@@ -138,6 +184,27 @@ impl Bench {
         self.op(QpOpKind::Create, qpn);
         self.number.insert(qpn, 0);
     }
+    fn atomic(&mut self, qpn: u32, a: Atomic) {
+        let n = self.number.get_mut(&qpn).unwrap();
+        self.rd.send(&RdReq {
+            qpn: bits(qpn.into()),
+            again: false,
+            entry: RdEntry {
+                idx: bits(u64::from(*n % (1 << RD_W))),
+                psn: bits(a.psn.into()),
+                packets: bits(1),
+                va: bits(a.va),
+                rkey: bits(1),
+                len: bits(8),
+                msn: bits(a.msn.into()),
+                atomic: true,
+                add: a.add,
+                swap_add: bits(a.operand),
+                compare: bits(a.compare),
+            },
+        });
+        *n += 1;
+    }
     fn read_with(&mut self, qpn: u32, r: Read, rkey: u32) {
         let n = self.number.get_mut(&qpn).unwrap();
         self.rd.send(&RdReq {
@@ -151,6 +218,7 @@ impl Bench {
                 rkey: bits(rkey.into()),
                 len: bits(r.len.into()),
                 msn: bits(r.msn.into()),
+                ..RdEntry::default()
             },
         });
         *n += 1;
@@ -173,7 +241,8 @@ impl Bench {
         let now = self.dut.cycle();
         if self.dut.get("mr_req_valid") == 1 {
             let q = self.dut.value::<MrReq>("mr_req");
-            assert_eq!((q.field("pd"), q.field("need")), (0x77, 4), "{q:?}");
+            assert_eq!(q.field("pd"), 0x77, "{q:?}");
+            assert!([4, 8].contains(&q.field("need")), "{q:?}");
             assert!((1..=u64::from(PMTU)).contains(&q.field("len")), "{q:?}");
             let rsp = MrRsp {
                 ok: q.field("key") != u64::from(BAD_KEY),
@@ -187,6 +256,7 @@ impl Bench {
             let (_, rsp) = self.lookups.pop_front().unwrap();
             self.dut.put("mr_rsp", &rsp);
         }
+        self.host(now);
         while let Some(e) = self.epoch.try_recv() {
             self.epochs.insert(e.field("qpn") as u32, e.field("epoch"));
         }
@@ -197,14 +267,19 @@ impl Bench {
             if self.epochs[&qpn] != f("epoch") {
                 continue;
             }
+            let p_opcode = f("opcode");
             let p = Packet {
-                opcode: f("opcode"),
+                opcode: p_opcode,
                 psn: f("psn") as u32,
                 len: f("payload_len") as u32,
-                iova: if f("payload_len") > 0 { f("iova") } else { 0 },
+                iova: match p_opcode {
+                    ATOMIC_ACK => f("va"),
+                    _ if f("payload_len") > 0 => f("iova"),
+                    _ => 0,
+                },
                 msn: f("msn") as u32,
             };
-            if p.opcode == LAST || p.opcode == ONLY {
+            if [LAST, ONLY, ATOMIC_ACK].contains(&p.opcode) {
                 let sent = RespSent {
                     qpn: bits(qpn.into()),
                     epoch: bits(f("epoch")),
@@ -223,6 +298,40 @@ impl Bench {
         if due {
             let (_, s) = self.sent.pop_front().unwrap();
             self.dut.put("sent", &s);
+        }
+    }
+    /// Reads and writes of atomics, 20 cycles each, never two at a time.
+    fn host(&mut self, now: u64) {
+        if let Some(q) = self.at_rd.try_recv() {
+            assert!(self.at_beat.is_none() && self.at_done.is_none(), "{q:?}");
+            assert_eq!((q.field("bytes"), q.field("iova") % 8), (8, 0));
+            self.at_beat = Some((now + 20, q.field("iova")));
+            self.begun += 1;
+        }
+        let due = self.at_beat.is_some_and(|b| b.0 <= now);
+        self.dut.set("at_beat_valid", due.into());
+        if due {
+            let (_, iova) = self.at_beat.take().unwrap();
+            let word = self.memory.get(&iova).copied().unwrap_or(0);
+            let beat = ReadBeat {
+                data: Bits::<512>::from(word) << (8 * (iova % 64)),
+                last: true,
+                error: self.broken.contains(&iova),
+                ..ReadBeat::default()
+            };
+            self.dut.put("at_beat", &beat);
+        }
+        if let Some(w) = self.at_line.try_recv() {
+            let iova = w.field("iova");
+            assert_eq!(w.field("strobe"), 0xff << (iova % 64));
+            let word = w.field_words("data")[(iova % 64 / 8) as usize];
+            self.memory.insert(iova, word);
+            self.at_done = Some(now + 20);
+        }
+        let due = self.at_done.is_some_and(|at| at <= now);
+        self.dut.set("at_done_valid", due.into());
+        if due {
+            self.at_done = None;
         }
     }
     fn settle(&mut self) {
@@ -495,4 +604,159 @@ fn a_queue_pair_made_anew_knows_nothing_of_its_earlier_life() {
         b.again(9, old[2].psn + 50);
         assert_eq!(b.got(9), []);
     }
+}
+
+#[test]
+fn atomics_of_many_queue_pairs_are_executed_once_and_answered_in_order_with_what_was_there() {
+    let mut b = Bench::new();
+    b.tx.set_pause(Pause::random(3, 40));
+    let qpns = [3, 77, 1000];
+    for q in qpns {
+        b.create(q);
+    }
+    let mut memory = HashMap::new();
+    let mut begun = 0;
+    for round in 0..20 {
+        for q in qpns {
+            let mut want = vec![];
+            for i in 0..16 {
+                let (psn, msn) = (16 * round + i, 100 * round + i);
+                // few places a queue pair, with values that are often as expected
+                let va = 0x1000 * u64::from(q) + 8 * b.r.below(3);
+                if b.r.percent(20) {
+                    let r = Read {
+                        psn,
+                        va: 0x9_0000,
+                        len: 40,
+                        msn,
+                    };
+                    b.read(q, r);
+                    want.extend(r.from(0));
+                    continue;
+                }
+                let add = b.r.percent(50);
+                let a = Atomic {
+                    psn,
+                    va,
+                    add,
+                    operand: if add {
+                        b.r.next_u64() >> (b.r.below(64))
+                    } else {
+                        b.r.below(3)
+                    },
+                    compare: memory
+                        .get(&(va + SHIFT))
+                        .copied()
+                        .filter(|_| b.r.percent(70))
+                        .unwrap_or(1),
+                    msn,
+                };
+                b.atomic(q, a);
+                want.push(a.execute(&mut memory));
+                begun += 1;
+            }
+            assert_eq!(b.got(q), want, "round {round}, QP {q}");
+        }
+    }
+    assert_eq!(b.begun, begun, "each is executed once");
+    for (at, word) in &memory {
+        assert_eq!(b.memory.get(at).copied().unwrap_or(0), *word, "at {at:x}");
+    }
+}
+
+#[test]
+fn an_atomic_that_is_asked_for_again_is_answered_with_the_kept_result_and_not_executed() {
+    let mut b = Bench::new();
+    b.create(9);
+    let mut memory = HashMap::new();
+    let all: Vec<Atomic> = (0..20)
+        .map(|i| Atomic {
+            psn: 50 + i,
+            va: 0x800,
+            add: true,
+            operand: 3 + u64::from(i),
+            compare: 0,
+            msn: i,
+        })
+        .collect();
+    let want: Vec<Packet> = all.iter().map(|a| a.execute(&mut memory)).collect();
+    all.iter().take(10).for_each(|a| b.atomic(9, *a));
+    // while they are executed
+    for _ in 0..3 {
+        all.iter().take(10).for_each(|a| b.again(9, a.psn));
+        for _ in 0..37 {
+            b.step();
+        }
+    }
+    let got = b.got(9);
+    let mut once = got.clone();
+    once.sort_by_key(|p| p.psn);
+    once.dedup();
+    assert_eq!(once, want[..10]);
+    all[10..].iter().for_each(|a| b.atomic(9, *a));
+    assert_eq!(b.got(9), want[10..]);
+    b.memory.insert(0x800 + SHIFT, 0);
+    for i in [4, 6] {
+        b.again(9, want[i].psn);
+        assert_eq!(b.got(9), [want[i]]);
+    }
+    b.again(9, 53);
+    assert_eq!(b.got(9), [], "17 back: forgotten");
+    assert_eq!((b.begun, b.memory[&(0x800 + SHIFT)]), (20, 0));
+}
+
+#[test]
+fn an_atomic_waits_until_the_responses_before_it_have_gone() {
+    let mut b = Bench::new();
+    b.create(9);
+    b.keep_sent = true;
+    let r = reads(0, &[2000])[0];
+    let a = Atomic {
+        psn: 8,
+        va: 0x800,
+        add: true,
+        operand: 1,
+        compare: 0,
+        msn: 1,
+    };
+    b.read(9, r);
+    b.atomic(9, a);
+    assert_eq!(b.got(9), r.from(0));
+    assert_eq!(b.begun, 0);
+    b.keep_sent = false;
+    assert_eq!(b.got(9), [a.execute(&mut HashMap::new())]);
+}
+
+#[test]
+fn an_atomic_whose_memory_cannot_be_read_ends_the_queue_pair_with_an_operational_nak() {
+    let mut b = Bench::new();
+    b.create(9);
+    b.create(10);
+    b.broken.push(0x800 + SHIFT);
+    let at = |psn, va| Atomic {
+        psn,
+        va,
+        add: true,
+        operand: 1,
+        compare: 0,
+        msn: psn,
+    };
+    for (psn, va) in [(1, 0x900), (2, 0x800), (3, 0x900)] {
+        b.atomic(9, at(psn, va));
+    }
+    b.atomic(10, at(7, 0xa00));
+    assert_eq!(b.got(9).len(), 1);
+    assert_eq!(b.got(10).len(), 1);
+    let nak = b.nak.try_recv().expect("a NAK");
+    let f = |n| nak.field(n);
+    assert_eq!(
+        (f("qpn"), f("psn"), f("syndrome"), f("order")),
+        (9, 2, 0x63, 1)
+    );
+    assert_eq!(b.begun, 3, "the third of the dead queue pair is not begun");
+    // an IOVA that is no multiple of 8
+    b.create(11);
+    b.atomic(11, at(5, 0x801));
+    assert_eq!(b.got(11), []);
+    assert_eq!(b.nak.try_recv().expect("a NAK").field("psn"), 5);
 }

@@ -154,6 +154,34 @@ fn a_response_that_was_lost_in_part_is_sent_again_from_there() {
 }
 
 #[test]
+fn atomics_change_the_regions_words_once_and_duplicates_get_the_kept_answer() {
+    let all = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
+    for depth in [16, 4] {
+        run(Case {
+            scenario: "atomics",
+            depth,
+            access: all,
+            rights: all,
+            ..Case::default()
+        });
+    }
+    let cases = [
+        ("crooked", all, all, 0x61),
+        ("no_atomic", all, Access::REMOTE_READ, 0x62),
+        ("no_atomic", Access::REMOTE_READ, all, 0x61),
+    ];
+    for (scenario, access, rights, syndrome) in cases {
+        run(Case {
+            scenario,
+            access,
+            rights,
+            syndrome: Some(syndrome),
+            ..Case::default()
+        });
+    }
+}
+
+#[test]
 fn a_read_ahead_of_its_turn_gets_one_nak() {
     run(Case {
         scenario: "gap",

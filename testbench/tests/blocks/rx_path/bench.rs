@@ -76,6 +76,8 @@ pub fn packet(opcode: u8, psn: u32, len: u64) -> Packet {
         rkey: 0,
         dma_len: 0,
         imm: 0,
+        swap_add: 0,
+        compare: 0,
         ack_req: false,
         solicited: false,
     }
@@ -195,15 +197,14 @@ impl Bench {
             rq_psn: u64::from(q.epsn).into(),
             min_rnr_timer: u64::from(q.rnr_timer).into(),
             max_dest_rd_atomic: u64::from(q.max_reads).into(),
-            access: (if q.remote_write {
-                access::REMOTE_WRITE
-            } else {
-                0
-            } | if q.remote_read {
-                access::REMOTE_READ
-            } else {
-                0
-            })
+            access: [
+                (q.remote_write, access::REMOTE_WRITE),
+                (q.remote_read, access::REMOTE_READ),
+                (q.remote_atomic, access::REMOTE_ATOMIC),
+            ]
+            .map(|(has, right)| if has { right } else { 0 })
+            .iter()
+            .sum::<u64>()
             .into(),
             ..QpCfg::default()
         }
@@ -269,6 +270,8 @@ impl Bench {
             va: p.va.into(),
             rkey: u64::from(p.rkey).into(),
             dma_len: u64::from(p.dma_len).into(),
+            swap_add: p.swap_add.into(),
+            compare: p.compare.into(),
             imm: u64::from(p.imm).into(),
             sip: u64::from(PEER).into(),
             payload_at: 70.into(),
@@ -398,8 +401,11 @@ impl Bench {
                     e("len") as u32,
                     e("msn") as u32,
                 );
+                let operands = (e("add") == 1, e("swap_add"), e("compare"));
+                let atomic = (e("atomic") == 1).then_some(operands);
                 let number = w.number % (1 << RD_W);
                 if !w.again {
+                    assert_eq!(atomic, w.atomic, "QP {qpn}, READ {i}");
                     assert_eq!(
                         got,
                         (number, w.packets, w.va, w.rkey, w.len, w.msn),

@@ -28,7 +28,10 @@ fn region() -> Region {
     Region {
         key: RKEY,
         pd: PD,
-        rights: access::LOCAL_WRITE | access::REMOTE_WRITE | access::REMOTE_READ,
+        rights: access::LOCAL_WRITE
+            | access::REMOTE_WRITE
+            | access::REMOTE_READ
+            | access::REMOTE_ATOMIC,
         va: VA,
         len: SIZE,
         iova: IOVA,

@@ -20,6 +20,7 @@ pub mod op {
     pub const READ_RESPONSE_ONLY: u8 = 0x10;
     pub const ACK: u8 = 0x11;
     pub const CMP_SWAP: u8 = 0x13;
+    pub const FETCH_ADD: u8 = 0x14;
     pub const SEND_ONLY_INV: u8 = 0x17;
     pub const UC_SEND_ONLY: u8 = 0x24;
     pub const CNP: u8 = 0x81;
@@ -37,6 +38,7 @@ enum What {
     Send,
     Write,
     Read,
+    Atomic,
     Other,
 }
 fn kind(opcode: u8) -> (What, Part, bool) {
@@ -55,6 +57,7 @@ fn kind(opcode: u8) -> (What, Part, bool) {
         0x0a => (What::Write, Only, false),
         0x0b => (What::Write, Only, true),
         0x0c => (What::Read, Only, false),
+        0x13 | 0x14 => (What::Atomic, Only, false),
         0x16 => (What::Send, Last, false),
         0x17 => (What::Send, Only, false),
         _ => (What::Other, Only, false),
@@ -70,6 +73,9 @@ pub struct Packet {
     pub rkey: u32,
     pub dma_len: u32,
     pub imm: u32,
+    /// Of an atomic.
+    pub swap_add: u64,
+    pub compare: u64,
     pub ack_req: bool,
     pub solicited: bool,
 }
@@ -131,6 +137,8 @@ pub struct Read {
     pub len: u32,
     pub msn: u32,
     pub number: u32,
+    /// FETCH_ADD or CMP_SWAP, and the operands.
+    pub atomic: Option<(bool, u64, u64)>,
     /// Is given only after this packet is written.
     pub after: usize,
 }
@@ -149,6 +157,7 @@ pub struct Qp {
     pub rnr_timer: u8,
     pub remote_write: bool,
     pub remote_read: bool,
+    pub remote_atomic: bool,
     /// READs that may be pending, accepted, answered.
     pub max_reads: u32,
     pub reads: Vec<Read>,
@@ -178,6 +187,7 @@ impl Qp {
             rnr_timer: 7,
             remote_write: true,
             remote_read: true,
+            remote_atomic: true,
             max_reads: 16,
             reads: vec![],
             accepted: 0,
@@ -242,11 +252,12 @@ impl Qp {
             return None;
         }
         let (what, part, imm) = kind(p.opcode);
+        let answered = what == What::Read || what == What::Atomic;
         let first = matches!(part, Part::First | Part::Only);
         let last = matches!(part, Part::Last | Part::Only);
         let distance = p.psn.wrapping_sub(self.epsn) & 0xff_ffff;
         if distance >= 1 << 23 {
-            if what == What::Read {
+            if answered {
                 self.reads.push(Read {
                     again: true,
                     psn: p.psn,
@@ -256,6 +267,7 @@ impl Qp {
                     len: 0,
                     msn: 0,
                     number: 0,
+                    atomic: None,
                     after: id,
                 });
             } else if what != What::Other {
@@ -280,6 +292,7 @@ impl Qp {
             What::Send => p.opcode != 0x16 && p.opcode != 0x17,
             What::Write => self.remote_write,
             What::Read => self.remote_read,
+            What::Atomic => self.remote_atomic,
             What::Other => false,
         };
         let mut length_ok = match part {
@@ -299,6 +312,9 @@ impl Qp {
         if what == What::Read {
             length_ok = p.len == 0 && total <= 1 << 31;
         }
+        if what == What::Atomic {
+            length_ok = p.len == 0;
+        }
         if !sequence_ok || !allowed || !length_ok {
             self.refuse(0x61, EV_REQUEST, in_send.then_some(INV_REQ), p, id);
             return None;
@@ -307,11 +323,18 @@ impl Qp {
             What::Send => first,
             _ => imm,
         };
-        if what == What::Read {
-            let denied =
-                total > 0 && Region::find(regions, p.rkey, self.pd, 4, p.va, total).is_none();
-            if denied {
+        if answered {
+            let (right, bytes) = match what {
+                What::Atomic => (8, 8),
+                _ => (4, total),
+            };
+            let place = Region::find(regions, p.rkey, self.pd, right, p.va, bytes);
+            if bytes > 0 && place.is_none() {
                 self.refuse(0x62, EV_ACCESS, None, p, id);
+                return None;
+            }
+            if what == What::Atomic && !p.va.is_multiple_of(8) {
+                self.refuse(0x61, EV_REQUEST, None, p, id);
                 return None;
             }
             if self.accepted - self.answered >= self.max_reads {
@@ -402,14 +425,15 @@ impl Qp {
                 self.complete(OK, opcode, bytes, p, id);
             }
         }
-        if what == What::Read {
+        if answered {
             self.reads.push(Read {
                 again: false,
                 psn: p.psn,
                 packets,
                 va,
                 rkey,
-                len: p.dma_len,
+                len: if what == What::Atomic { 8 } else { p.dma_len },
+                atomic: (what == What::Atomic).then_some((p.opcode == 0x14, p.swap_add, p.compare)),
                 msn: self.msn,
                 number: self.accepted,
                 after: id,

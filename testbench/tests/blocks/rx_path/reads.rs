@@ -1,4 +1,4 @@
-//! READ requests: what they take of the PSNs, how many there may be, their keys, and repetitions.
+//! READ and atomic requests: what they take of the PSNs, how many there may be, their keys, and repetitions.
 use super::*;
 
 fn read(psn: u32, va: u64, len: u64) -> Packet {
@@ -161,4 +161,72 @@ fn reads_wait_for_the_writes_before_them() {
         psn += 2;
     }
     b.check();
+}
+
+fn atomic(opcode: u8, psn: u32, va: u64) -> Packet {
+    Packet {
+        swap_add: 0x1122_3344_5566_7788 ^ u64::from(psn),
+        compare: 0x99aa_bbcc_ddee_ff00,
+        ..write(opcode, psn, 0, va, RKEY, 0x1234_5678)
+    }
+}
+/// The first address of the region that is a multiple of 8.
+const EVEN: u64 = VA.next_multiple_of(8);
+
+#[test]
+fn atomics_take_a_psn_and_a_place_each_and_go_on_with_their_operands() {
+    let mut b = one(256);
+    let mut psn = PSN;
+    for i in 0..8 {
+        b.send(QPN, atomic(op::CMP_SWAP, psn, EVEN + 8 * i));
+        b.send(QPN, atomic(op::FETCH_ADD, psn + 1, EVEN + 8 * i));
+        b.send(QPN, write(op::WRITE_ONLY, psn + 2, 8, VA, RKEY, 8));
+        psn += 3;
+    }
+    b.send(QPN, atomic(op::CMP_SWAP, PSN + 3, EVEN + 8));
+    b.check();
+    assert_eq!(b.qps[&QPN].reads.len(), 17);
+    b.send(QPN, atomic(op::CMP_SWAP, psn, EVEN));
+    b.check();
+    assert_eq!(b.qps[&QPN].acks.last().unwrap().syndrome, 0x61, "the 17th");
+}
+
+#[test]
+fn an_atomic_that_rights_key_or_alignment_forbid_gets_its_nak() {
+    let mut b = Bench::new();
+    b.region(region());
+    let mut qp = Qp::new(PD, 256, PSN);
+    qp.remote_atomic = false;
+    b.connect(QPN, qp);
+    b.send(QPN, atomic(op::CMP_SWAP, PSN, EVEN));
+    b.check();
+    assert_eq!(b.qps[&QPN].acks[0].syndrome, 0x61);
+    let region_of = |rights| Region { rights, ..region() };
+    let all = region().rights;
+    let cases = [
+        (
+            region_of(all & !access::REMOTE_ATOMIC),
+            EVEN,
+            0x62,
+            model::EV_ACCESS,
+        ),
+        (region(), EVEN - 8, 0x62, model::EV_ACCESS),
+        (region(), EVEN + 1, 0x61, model::EV_REQUEST),
+        (region(), EVEN + 4, 0x61, model::EV_REQUEST),
+        // the key is told first
+        (region(), VA + SIZE - 7, 0x62, model::EV_ACCESS),
+    ];
+    for (r, va, syndrome, event) in cases {
+        let mut b = Bench::new();
+        b.region(r);
+        b.connect(QPN, Qp::new(PD, 256, PSN));
+        b.send(QPN, atomic(op::FETCH_ADD, PSN, va));
+        b.check();
+        let q = &b.qps[&QPN];
+        assert_eq!(
+            (q.acks[0].syndrome, q.faults[0]),
+            (syndrome, event),
+            "{va:x}"
+        );
+    }
 }

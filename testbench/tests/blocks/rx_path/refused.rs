@@ -155,12 +155,6 @@ fn what_the_qp_or_the_device_does_not_do_is_an_invalid_request() {
         false,
     );
     invalid(
-        "atomic",
-        &[write(op::CMP_SWAP, PSN, 0, VA, RKEY, 0)],
-        0,
-        true,
-    );
-    invalid(
         "send with invalidate",
         &[packet(op::SEND_ONLY_INV, PSN, 8)],
         1,
