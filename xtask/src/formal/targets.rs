@@ -185,8 +185,8 @@ pub const ALL: &[Target] = &[
             },
             Broken {
                 what: "two grants at once",
-                from: "rq_req_ready = (space & fetch_turn) & (~(sq & sq_turn))",
-                to: "rq_req_ready = space & fetch_turn",
+                from: "rq_turn = (space & fetch_turn) & (~(sq & sq_turn))",
+                to: "rq_turn = space & fetch_turn",
             },
             Broken {
                 what: "a burst one beat over the page",
