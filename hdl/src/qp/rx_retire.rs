@@ -87,12 +87,16 @@ pub struct RxRetire {
     cqe_q: Reg<CqeReq>,
     rd_q: Reg<RdReq>,
     fin_q: Reg<RxFin>,
+    /// The action's MSN less 1: worked out in the first cycle, for a write that failed.
+    msn_before: Reg<Bits<24>>,
     counted: Reg<RxCounts>,
 }
 impl Logic for RxRetire {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, state, ack_q, cqe_q, rd_q, fin_q, counted);
+        regs!(
+            self, clock, state, ack_q, cqe_q, rd_q, fin_q, msn_before, counted
+        );
         clocks!(self, clock, qps, dones, faults);
         self.dones.reset.next = self.reset.val();
         self.faults.reset.next = self.reset.val();
@@ -125,6 +129,7 @@ impl Logic for RxRetire {
             && !s.rd
             && self.faults.i_ready.val();
         self.qps.raddr.next = a.qpn;
+        self.msn_before.d.next = a.msn - 1;
 
         // decide
         let go = now.look;
@@ -191,7 +196,11 @@ impl Logic for RxRetire {
                 qpn: a.qpn,
                 psn: a.psn,
                 syndrome,
-                msn: if failed && a.last { a.msn - 1 } else { a.msn },
+                msn: if failed && a.last {
+                    self.msn_before.q.val()
+                } else {
+                    a.msn
+                },
                 order: a.rd,
                 closes: false,
             };
