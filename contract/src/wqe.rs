@@ -1,6 +1,9 @@
-//! The send WQE: one 64-byte ring entry, little-endian.
+//! The send WQE: one 64-byte ring entry, little-endian, or two for a message of more than [`BLOCK_SGES`] pieces.
 //!
-//! A message with more than [`MAX_SGE`] pieces will use a second 64-byte block; reserved for later, refused today.
+//! The second block is a ring entry of its own, with its own index and `opcode::MORE_SGE`; its SGE0 and SGE1 are the
+//! message's third and fourth piece, everything else in it is zero. Only the first block names the message; the
+//! completion of a message that succeeded names the second. After an error the first completes with that error, and the
+//! second, like all entries behind it, as flushed.
 use crate::layout::{flags, layout, values};
 
 layout! { ($)
@@ -15,7 +18,7 @@ layout! { ($)
     INDEX index: u16;
     /// Queue pair; the device refuses an entry of another one.
     QPN qpn: u32 [24];
-    /// Scatter/gather entries in use, 0 to 2; 0 with inline data.
+    /// Scatter/gather entries in use, 0 to 4; 0 with inline data.
     NUM_SGE num_sge: u8;
     /// Bytes of the whole message.
     LENGTH length: u32;
@@ -42,8 +45,10 @@ layout! { ($)
 }
 const _: () = assert!(BYTES.is_power_of_two());
 
+/// Scatter/gather entries in one block of a WQE.
+pub const BLOCK_SGES: usize = (BYTES - SGE0_VA.byte()) / crate::sge::BYTES;
 /// Scatter/gather entries in one WQE.
-pub const MAX_SGE: usize = (BYTES - SGE0_VA.byte()) / crate::sge::BYTES;
+pub const MAX_SGE: usize = 2 * BLOCK_SGES;
 /// Longest inline data.
 pub const MAX_INLINE: usize = inline::BYTES;
 
@@ -97,6 +102,8 @@ pub mod opcode {
         ATOMIC_FAA AtomicFaa = 8;
         /// Local invalidate.
         LOCAL_INV LocalInv = 9;
+        /// Not an operation: the second block of the WQE before it.
+        MORE_SGE MoreSge = 10;
     }
 }
 

@@ -157,6 +157,7 @@ impl<'a> SendRequest<'a> {
             Read => (caps::READ, "RDMA READ"),
             AtomicCas | AtomicFaa => (caps::ATOMIC, "atomics"),
             LocalInv => (caps::INVALIDATE, "local invalidate"),
+            MoreSge => unreachable!("no request has this opcode"),
         }
     }
 }

@@ -167,10 +167,14 @@ pub struct TxPkt {
 }
 
 /// Segmenter to payload read: with `inline` the payload is the first `payload_len` bytes of `data`.
+/// A payload gathered from pieces comes as a command for each piece, in a row: all but the last say `more`,
+/// `pkt.payload_len` and `pkt.iova` are the piece's, `total` the bytes of the packet.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct TxCmd {
     pub pkt: TxPkt,
     pub data: Bits<256>,
+    pub more: Bit,
+    pub total: Bits<PLEN_W>,
 }
 
 /// A packet whose whole payload stands in the reorder buffer: its beats follow on the payload channel,

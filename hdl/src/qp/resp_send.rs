@@ -111,7 +111,7 @@ impl Logic for RespSend {
                 iova: a.iova,
                 ..TxPkt::default()
             },
-            data: 0.into(),
+            ..TxCmd::default()
         };
         self.fail.next = RespFail {
             qpn: p.qpn,

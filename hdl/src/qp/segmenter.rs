@@ -343,6 +343,7 @@ impl Logic for Segmenter {
                         iova: m.iova,
                     },
                     data: m.job.data,
+                    ..TxCmd::default()
                 },
                 up: m.up,
                 low: bit_cast::<{ PART + 1 }, PART>(m.iova.get_bits::<PART>(0))

@@ -88,6 +88,7 @@ impl Bench {
         let cmd = TxCmd {
             pkt,
             data: bits(self.random.next_u64()),
+            ..Default::default()
         };
         Packet { cmd, payload }
     }
@@ -103,6 +104,7 @@ impl Bench {
                     ..pkt
                 },
                 data: wide.get_bits::<256>(0),
+                ..Default::default()
             },
             payload,
         }
