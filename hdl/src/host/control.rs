@@ -24,6 +24,14 @@ fn flag(b: bool) -> Bits<1> {
     if b { bits::<1>(1) } else { bits::<1>(0) }
 }
 
+/// Clocks since reset, a half at a time (R18); `last`: the lower half is all ones.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Clocks {
+    low: Bits<32>,
+    high: Bits<32>,
+    last: Bit,
+}
+
 #[derive(LogicBlock, Default)]
 pub struct Control {
     pub clock: Signal<In, Clock>,
@@ -99,7 +107,7 @@ pub struct Control {
     cmd: Cmd,
     doorbells: Doorbells,
     counters: Counters,
-    clocks: Reg<Bits<64>>,
+    clocks: Reg<Clocks>,
     lost_event: Reg<Bit>,
 }
 impl Logic for Control {
@@ -112,8 +120,16 @@ impl Logic for Control {
         self.doorbells.reset.next = self.reset.val();
         self.counters.reset.next = self.reset.val();
         let clocks = self.clocks.q.val();
-        self.clocks.d.next = clocks + 1;
-        self.cycles.next = clocks.get_bits::<32>(0);
+        self.clocks.d.next = Clocks {
+            low: clocks.low + 1,
+            high: if clocks.last {
+                clocks.high + 1
+            } else {
+                clocks.high
+            },
+            last: clocks.low == 0xffff_fffe_u64,
+        };
+        self.cycles.next = clocks.low;
         self.lost_event.d.next = self.lost_event.q.val() || self.eq_overflow.val();
 
         self.regs.aw_valid.next = self.aw_valid.val();
@@ -134,7 +150,8 @@ impl Logic for Control {
         self.regs.caps.next = bits::<32>(CAPS);
         self.regs.port.next = self.cmd.port.val();
         self.regs.pmtu.next = self.cmd.port_pmtu.val();
-        self.regs.cycles.next = clocks;
+        self.regs.cycles.next =
+            (bit_cast::<64, 32>(clocks.high) << 32) | bit_cast::<64, 32>(clocks.low);
         self.regs.status.next = DeviceStatus {
             ready: flag(self.cmd.is_ready.val()),
             flr: flag(self.flr.val()),
@@ -215,7 +232,7 @@ impl Logic for Control {
         );
         self.counters.pulses.next = pulses;
         if self.reset.val() {
-            self.clocks.d.next = 0.into();
+            self.clocks.d.next = Clocks::default();
             self.lost_event.d.next = false;
         }
     }

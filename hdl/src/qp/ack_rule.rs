@@ -2,13 +2,14 @@
 //!
 //! | port | what |
 //! |---|---|
-//! | `ev`, `ctx`, `cfg`, `deadline` | the event, its QP, and when a timer set now runs out; compared here |
+//! | `ev`, `ctx`, `cfg` | the event and its QP; compared here |
+//! | `deadline`, `rnr_deadline` | when an ACK timer and an RNR wait that begin now end |
 //! | `ev_2`, `ctx_2`, `cfg_2` | the same, one cycle later |
 //! | `n`, `kick`, `pulses` | then: the QP afterwards, whether to look at its oldest WQE, what to count |
 //!
 //! Only PSNs from the oldest unacknowledged to the last given to a packet count. New progress resets both retry
 //! counters and the ACK timer. An RNR wait is ended by its own timer only.
-use super::ack_timer::TICK_W;
+use super::cpl_stages::{Later, at_last};
 use super::cpl_types::*;
 use super::psn::{PSN_W, psn_within};
 use super::sq_types::Pulses;
@@ -37,7 +38,8 @@ struct Compared {
     all: Bit,
     /// The timer that ran out is the one that is set.
     expired: Bit,
-    deadline: Bits<TICK_W>,
+    deadline: Later,
+    rnr_deadline: Later,
 }
 
 /// Completion status of a NAK that ends the QP.
@@ -57,7 +59,8 @@ pub struct AckRule {
     pub ev: Signal<In, CplEvent>,
     pub ctx: Signal<In, CplCtx>,
     pub cfg: Signal<In, CplCfg>,
-    pub deadline: Signal<In, Bits<TICK_W>>,
+    pub deadline: Signal<In, Later>,
+    pub rnr_deadline: Signal<In, Later>,
     pub ev_2: Signal<In, CplEvent>,
     pub ctx_2: Signal<In, CplCtx>,
     pub cfg_2: Signal<In, CplCfg>,
@@ -90,6 +93,7 @@ impl Logic for AckRule {
             all: una == c.unsent,
             expired: c.timer.armed && c.timer.deadline == self.ev.val().deadline,
             deadline: self.deadline.val(),
+            rnr_deadline: self.rnr_deadline.val(),
         };
 
         // decide
@@ -133,7 +137,7 @@ impl Logic for AckRule {
                 kick = true;
                 if (x.progress && !c.rnr) || (x.is_seq && !settled) {
                     n.timer.armed = g.timed && (!x.all || x.is_seq);
-                    n.timer.deadline = x.deadline;
+                    n.timer.deadline = at_last(x.deadline);
                 }
                 if x.is_seq && !settled {
                     if retry == 0 {
@@ -162,7 +166,7 @@ impl Logic for AckRule {
                         }
                         n.rnr = true;
                         n.timer.armed = true;
-                        n.timer.deadline = x.deadline;
+                        n.timer.deadline = at_last(x.rnr_deadline);
                         n.rewind = true;
                         n.hold = true;
                         p = p.replace_bit(counters::index::RNR_WAITS, true);
@@ -172,7 +176,7 @@ impl Logic for AckRule {
         }
         if ev.kind == CplKind::Expire && x.expired {
             n.timer.armed = g.timed && (c.rnr || c.una != c.unsent);
-            n.timer.deadline = x.deadline;
+            n.timer.deadline = at_last(x.deadline);
             n.rnr = false;
             kick = true;
             if c.rnr {

@@ -35,7 +35,6 @@ use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
 use crate::types::*;
 use rocenic_contract::status;
-use rocenic_contract::syndrome as aeth;
 use rocenic_contract::wire::aeth as layout;
 use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
@@ -245,15 +244,7 @@ impl Logic for Completer {
         let c = self.ctx.rdata.val();
         let g = self.cfg.rdata.val();
         let op = self.ev_op.q.val();
-        let settled = c.rewind || c.doomed || c.rnr;
-        let is_rnr = ev.kind == CplKind::Ack
-            && ev.ack.syndrome.get_bits::<3>(layout::SYNDROME_VALUE.width) == aeth::kind::RNR;
-        let wait = if is_rnr && !settled {
-            ev.rnr_ticks
-        } else {
-            g.wait
-        };
-        let deadline = later(self.timer.tick.val(), wait);
+        let deadline = later(self.timer.tick.val(), g.wait);
         self.cmp.d.next = Compared {
             ev,
             c,
@@ -280,6 +271,7 @@ impl Logic for Completer {
         self.ack_rule.ctx.next = c;
         self.ack_rule.cfg.next = g;
         self.ack_rule.deadline.next = deadline;
+        self.ack_rule.rnr_deadline.next = later(self.timer.tick.val(), ev.rnr_ticks);
         self.ack_rule.ev_2.next = d.ev;
         self.ack_rule.ctx_2.next = d.c;
         self.ack_rule.cfg_2.next = d.g;
@@ -350,7 +342,7 @@ impl Logic for Completer {
                         if !c.timer.armed {
                             n.timer = TimerSet {
                                 armed: d.g.timed,
-                                deadline: d.deadline,
+                                deadline: at_last(d.deadline),
                             };
                         }
                     }

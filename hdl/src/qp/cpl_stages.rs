@@ -30,7 +30,8 @@ pub struct Compared {
     /// Fault: of a WQE with a record, older than the one known.
     pub recorded: Bit,
     pub older: Bit,
-    pub deadline: Bits<TICK_W>,
+    /// When an ACK timer set now runs out.
+    pub deadline: Later,
     pub forget: Bit,
     pub error: Bit,
     pub live: Bit,
@@ -92,21 +93,36 @@ pub fn rec_addr(qpn: Bits<QP_W>, idx: Bits<REC_W>) -> Bits<{ QP_W + REC_W }> {
         | bit_cast::<{ QP_W + REC_W }, REC_W>(idx)
 }
 
-/// Sum of times; the upper half is there with and without the carry.
+/// When a wait that begins now ends: its lower half with the carry, the upper half without and with that.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct Later {
+    low: Bits<{ HALF + 1 }>,
+    high: Bits<HALF>,
+    high_carry: Bits<HALF>,
+}
+/// First stage of the sum of two times.
 #[rtl_fn]
-pub fn later(a: Bits<TICK_W>, b: Bits<TICK_W>) -> Bits<TICK_W> {
-    let low = bit_cast::<{ HALF + 1 }, HALF>(a.get_bits::<HALF>(0))
-        + bit_cast::<{ HALF + 1 }, HALF>(b.get_bits::<HALF>(0));
+pub fn later(a: Bits<TICK_W>, b: Bits<TICK_W>) -> Later {
     let x = a.get_bits::<HALF>(HALF);
     let y = b.get_bits::<HALF>(HALF);
-    let high = if low.get_bit(HALF) {
+    Later {
+        low: bit_cast::<{ HALF + 1 }, HALF>(a.get_bits::<HALF>(0))
+            + bit_cast::<{ HALF + 1 }, HALF>(b.get_bits::<HALF>(0)),
+        high: x + y,
         // one more than the sum
-        x - !y
+        high_carry: x - !y,
+    }
+}
+/// Second stage.
+#[rtl_fn]
+pub fn at_last(l: Later) -> Bits<TICK_W> {
+    let high = if l.low.get_bit(HALF) {
+        l.high_carry
     } else {
-        x + y
+        l.high
     };
     (bit_cast::<TICK_W, HALF>(high) << HALF as u64)
-        | bit_cast::<TICK_W, HALF>(low.get_bits::<HALF>(0))
+        | bit_cast::<TICK_W, HALF>(l.low.get_bits::<HALF>(0))
 }
 /// An event of `qpn` may follow `ev`.
 #[rtl_fn]
