@@ -83,3 +83,50 @@ pub fn total(p: Pieces) -> Bits<65> {
 pub fn total64(p: Pieces) -> Bits<64> {
     total(p).get_bits::<64>(0)
 }
+
+const HALF: usize = 12;
+/// Sum of 24 bits, in two stages as well: the lower half with its carry, the upper half without and with that.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct Halves {
+    low: Bits<{ HALF + 1 }>,
+    high: Bits<HALF>,
+    high_carry: Bits<HALF>,
+}
+/// First stage of `a + b`.
+#[rtl_fn]
+pub fn halves(a: Bits<{ 2 * HALF }>, b: Bits<{ 2 * HALF }>) -> Halves {
+    let a1 = a.get_bits::<HALF>(HALF);
+    let b1 = b.get_bits::<HALF>(HALF);
+    Halves {
+        low: bit_cast::<{ HALF + 1 }, HALF>(a.get_bits::<HALF>(0))
+            + bit_cast::<{ HALF + 1 }, HALF>(b.get_bits::<HALF>(0)),
+        high: a1 + b1,
+        // one more than the sum
+        high_carry: a1 - !b1,
+    }
+}
+/// First stage of `a - b`.
+#[rtl_fn]
+pub fn halves_minus(a: Bits<{ 2 * HALF }>, b: Bits<{ 2 * HALF }>) -> Halves {
+    let a1 = a.get_bits::<HALF>(HALF);
+    let b1 = b.get_bits::<HALF>(HALF);
+    let low = bit_cast::<{ HALF + 1 }, HALF>(a.get_bits::<HALF>(0))
+        - bit_cast::<{ HALF + 1 }, HALF>(b.get_bits::<HALF>(0));
+    Halves {
+        low,
+        high: a1 - b1,
+        // here a borrow: one less than the difference
+        high_carry: a1 + !b1,
+    }
+}
+/// Second stage of either.
+#[rtl_fn]
+pub fn whole(h: Halves) -> Bits<{ 2 * HALF }> {
+    let high = if h.low.get_bit(HALF) {
+        h.high_carry
+    } else {
+        h.high
+    };
+    (bit_cast::<{ 2 * HALF }, HALF>(high) << (HALF as u64))
+        | bit_cast::<{ 2 * HALF }, HALF>(h.low.get_bits::<HALF>(0))
+}

@@ -19,13 +19,15 @@
 //! A READ takes as many PSNs as its response has packets.
 //! | newer | one NAK sequence error, then silence until the expected PSN comes |
 //!
-//! 2 cycles a packet, 2 cycles from `req` to `exec`. After an invalid request it drops all packets
-//! of the QP until a token resets it. It never looks at keys.
+//! 2 cycles a packet, 3 cycles from `req` to `exec`, in three stages: read the context, compare, decide and write. After
+//! an invalid request it drops all packets of the QP until a token resets it. It never looks at keys.
+use super::ctx_ram::CtxRam;
+use super::psn::psn_before;
 use super::{BLOCK, BLOCKS_W, RQE_SLOTS, RxAct, RxCounts, RxExec, RxKind, RxReq, blocks_of};
+use crate::arith::{Halves, halves, halves_minus, whole};
 use crate::cfg::*;
 use crate::prim::{Reg, Sdpram};
 use crate::types::*;
-use rocenic_contract::caps::LOG2_PSN_WINDOW;
 use rocenic_contract::cqe::opcode as cqe_opcode;
 use rocenic_contract::eqe::event as eqe_event;
 use rocenic_contract::rules;
@@ -68,6 +70,31 @@ struct Context {
     /// Packets are parked; `tail` is the last one.
     parked: Bit,
     tail: Bits<CELL_W>,
+}
+
+/// A packet or token with its QP's context, and what was compared.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Compared {
+    valid: Bit,
+    r: RxReq,
+    c: Context,
+    /// Place of the PSN: the expected one, an older one.
+    expected: Bit,
+    older: Bit,
+    in_sequence: Bit,
+    sum_ok: Bit,
+    /// The next receive WQE is here; the host's ring is empty.
+    have_rqe: Bit,
+    empty: Bit,
+    pi: Bits<IDX_W>,
+    /// As many READs and atomics wait as the QP accepts.
+    full: Bit,
+    last_parked: Bit,
+    epsn: Halves,
+    blocks: Halves,
+    left: Halves,
+    msn: Bits<24>,
+    rq_head: Bits<IDX_W>,
 }
 
 /// The state of the QP after a token.
@@ -113,30 +140,27 @@ pub struct Responder {
     pub again: Signal<Out, Bit>,
     pub counts: Signal<Out, RxCounts>,
     pub view: Signal<Out, RqView>,
-    contexts: Sdpram<Context, QP_W>,
+    contexts: CtxRam<Context, QP_W>,
     answers: Sdpram<Bits<RD_W>, QP_W>,
     busy: Reg<Bit>,
     held: Reg<RxReq>,
+    compared: Reg<Compared>,
     out_valid: Reg<Bit>,
     out: Reg<RxExec>,
     counted: Reg<RxCounts>,
     view_q: Reg<RqView>,
-    clear: Reg<Bits<{ QP_W + 1 }>>,
 }
 impl Logic for Responder {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, busy, held, out_valid, out, counted, view_q, clear
+            self, clock, busy, held, compared, out_valid, out, counted, view_q
         );
         clocks!(self, clock, contexts, answers);
-        let cleared = self.clear.q.val().get_bit(QP_W);
-        if !cleared {
-            self.clear.d.next = self.clear.q.val() + 1;
-        }
+        self.contexts.reset.next = self.reset.val();
 
         // first cycle: take one, read its context; parked packets first, they are at most one in seven
-        let free = cleared && !self.busy.q.val() && self.room.val();
+        let free = !self.contexts.busy.val() && !self.busy.q.val() && self.room.val();
         let resume = self.res_valid.val();
         let next = if resume {
             self.res.val()
@@ -157,61 +181,77 @@ impl Logic for Responder {
         self.answers.waddr.next = self.answered.val().qpn;
         self.answers.wdata.next = self.answered.val().idx;
 
-        // second cycle: decide
-        let busy = self.busy.q.val();
+        // second cycle: compare
         let r = self.held.q.val();
         let c = self.contexts.rdata.val();
+        let len = bit_cast::<32, PLEN_W>(r.len);
+        let blocks = blocks_of(r.len);
+        let slot = c.rq_head.get_bits::<RQE_SLOT_W>(0);
+        let pending = c.rd - self.answers.rdata.val();
+        self.compared.d.next = Compared {
+            valid: self.busy.q.val(),
+            r,
+            c,
+            expected: r.psn == c.epsn,
+            older: psn_before(r.psn, c.epsn),
+            in_sequence: if r.first {
+                !c.send && !c.write
+            } else {
+                (r.send && c.send) || (r.write && c.write)
+            },
+            sum_ok: r.first
+                || !r.write
+                || if r.last {
+                    c.missing == len
+                } else {
+                    c.missing > len
+                },
+            have_rqe: self.look_laps.val().get_bit(slot.index()) == c.rq_head.get_bit(RQE_SLOT_W),
+            empty: self.look_pi.val() == c.rq_head,
+            pi: self.look_pi.val(),
+            full: r.read && pending >= bit_cast::<RD_W, { RD_SLOT_W + 1 }>(r.max_rd),
+            last_parked: c.tail == r.head,
+            epsn: halves(c.epsn, r.packets),
+            blocks: halves(c.blocks, blocks),
+            left: halves_minus(c.missing.get_bits::<BLOCKS_W>(BLOCK), blocks),
+            msn: c.msn + 1,
+            rq_head: c.rq_head + 1,
+        };
+
+        // third cycle: decide
+        let x = self.compared.q.val();
+        let busy = x.valid;
+        let r = x.r;
+        let c = x.c;
         let request = r.kind == RxKind::Request;
         let wait = c.parked && !r.resumed;
         let run = request && !c.halted && !wait;
-        let ahead = r.psn - c.epsn;
-        let expected = run && ahead == 0;
-        let older = run && ahead.get_bit(LOG2_PSN_WINDOW);
-        let newer = run && !expected && !older;
-
-        let len = bit_cast::<32, PLEN_W>(r.len);
-        let in_sequence = if r.first {
-            !c.send && !c.write
-        } else {
-            (r.send && c.send) || (r.write && c.write)
-        };
-        let sum_ok = r.first
-            || !r.write
-            || if r.last {
-                c.missing == len
-            } else {
-                c.missing > len
-            };
-        let valid = r.allowed && r.len_ok && in_sequence && sum_ok;
+        let expected = run && x.expected;
+        let older = run && x.older;
+        let newer = run && !x.expected && !x.older;
+        let valid = r.allowed && r.len_ok && x.in_sequence && x.sum_ok;
         let invalid = expected && !valid;
-        let slot = c.rq_head.get_bits::<RQE_SLOT_W>(0);
-        let have_rqe = self.look_laps.val().get_bit(slot.index()) == c.rq_head.get_bit(RQE_SLOT_W);
-        let empty = self.look_pi.val() == c.rq_head;
-        let starved = expected && valid && r.needs_rqe && !have_rqe;
-        let pending = c.rd - self.answers.rdata.val();
-        let full = r.read && pending >= bit_cast::<RD_W, { RD_SLOT_W + 1 }>(r.max_rd);
-        let excess = expected && valid && full;
-        let good = expected && valid && (have_rqe || !r.needs_rqe) && !full;
-        let rnr = starved && empty;
-        let miss = starved && !empty;
+        let starved = expected && valid && r.needs_rqe && !x.have_rqe;
+        let excess = expected && valid && x.full;
+        let good = expected && valid && (x.have_rqe || !r.needs_rqe) && !x.full;
+        let rnr = starved && x.empty;
+        let miss = starved && !x.empty;
         let park = (request && !c.halted && wait) || miss;
         let gap = newer && !c.asked;
         let repeat = older && (r.send || r.write);
         let again = older && r.read;
 
         // context
-        let blocks = blocks_of(r.len);
-        let left = bit_cast::<32, BLOCKS_W>(c.missing.get_bits::<BLOCKS_W>(BLOCK) - blocks)
-            << BLOCK as u64
+        let left = bit_cast::<32, BLOCKS_W>(whole(x.left)) << BLOCK as u64
             | bit_cast::<32, BLOCK>(c.missing.get_bits::<BLOCK>(0));
         let span = if r.first { r.dma_len } else { c.missing };
         let total = if r.first { r.dma_len } else { c.total };
         let va = if r.first { r.va } else { c.va };
         let rkey = if r.first { r.rkey } else { c.rkey };
-        let msn = if r.last { c.msn + 1 } else { c.msn };
+        let msn = if r.last { x.msn } else { c.msn };
         let mut n = c;
         if good {
-            n.epsn = c.epsn + r.packets;
+            n.epsn = whole(x.epsn);
             if r.read {
                 n.rd = c.rd + 1;
             }
@@ -220,13 +260,13 @@ impl Logic for Responder {
             n.established = true;
             n.send = r.send && !r.last;
             n.write = r.write && !r.last;
-            n.blocks = if r.last { 0.into() } else { c.blocks + blocks };
+            n.blocks = if r.last { 0.into() } else { whole(x.blocks) };
             n.missing = if r.first { r.missing } else { left };
             n.va = va;
             n.rkey = rkey;
             n.total = total;
             if r.completes_rqe {
-                n.rq_head = c.rq_head + 1;
+                n.rq_head = x.rq_head;
             }
         }
         if invalid || excess {
@@ -235,12 +275,11 @@ impl Logic for Responder {
         if rnr || gap {
             n.asked = true;
         }
-        let last_parked = c.tail == r.head;
         if park && !r.resumed {
             n.parked = true;
             n.tail = r.head;
         }
-        if request && r.resumed && !miss && last_parked {
+        if request && r.resumed && !miss && x.last_parked {
             n.parked = false;
         }
         let token = r.kind == RxKind::Op;
@@ -251,7 +290,7 @@ impl Logic for Responder {
             self.view_q.d.next = RqView {
                 psn: c.epsn,
                 msn: c.msn,
-                pi: self.look_pi.val(),
+                pi: x.pi,
                 ci: c.rq_head,
             };
         }
@@ -262,13 +301,9 @@ impl Logic for Responder {
                 after_token(c, r)
             };
         }
-        self.contexts.we.next = (busy && (request || token)) || !cleared;
-        self.contexts.waddr.next = if cleared {
-            r.qpn
-        } else {
-            self.clear.q.val().get_bits::<QP_W>(0)
-        };
-        self.contexts.wdata.next = if cleared { n } else { Context::default() };
+        self.contexts.we.next = busy && (request || token);
+        self.contexts.waddr.next = r.qpn;
+        self.contexts.wdata.next = n;
 
         // parking place
         self.put_valid.next = busy && park && !r.resumed;
@@ -277,7 +312,7 @@ impl Logic for Responder {
         self.put_tail.next = c.tail;
         self.verdict_valid.next = busy && request && r.resumed;
         self.verdict_stay.next = miss;
-        self.verdict_end.next = last_parked;
+        self.verdict_end.next = x.last_parked;
         self.again.next = busy && early;
 
         // answer
@@ -341,7 +376,7 @@ impl Logic for Responder {
             act.syndrome = NAK_INVALID.into();
             act.check = if excess {
                 rules::RD_ATOMIC_EXCESS.into()
-            } else if !in_sequence {
+            } else if !x.in_sequence {
                 rules::OPCODE_SEQUENCE.into()
             } else if !r.allowed {
                 rules::UNSUPPORTED.into()
@@ -386,9 +421,9 @@ impl Logic for Responder {
         self.counts.next = self.counted.q.val();
         if self.reset.val() {
             self.busy.d.next = false;
+            self.compared.d.next.valid = false;
             self.out_valid.d.next = false;
             self.counted.d.next = RxCounts::default();
-            self.clear.d.next = 0.into();
         }
     }
 }
