@@ -3,7 +3,7 @@
 //! The NIC moves only while the driver reads a register or waits. A driver's `Transport` must be usable from any thread
 //! and a simulated NIC is not, so the NIC stands in a thread-local place and the device the driver gets is a name for it.
 use super::peer::Peer;
-use crate::system::SharedMemory;
+use crate::system::{Denied, SharedMemory};
 use rocenic_driver::transport::in_process::{Device, DmaSpace, InProcess};
 use rocenic_driver::{Context, Pmtu, Port, Transport, TransportError};
 use rocenic_sim::nic::{CYCLE_NS, HostConfig, Nic, NicConfig, Pace, READ_LIMIT};
@@ -91,7 +91,7 @@ pub fn run<R>(
     let nic = Nic::new(
         library,
         "nic",
-        Box::new(SharedMemory(space.clone())),
+        Box::new(SharedMemory::new(space.clone(), Denied::default())),
         config,
     )?;
     let peer = Peer::new(NIC, PEER, setup.delay);

@@ -6,11 +6,13 @@
 mod device;
 mod exchange;
 mod host;
+mod meddler;
 mod pair;
 mod solo;
 
 pub use device::SimDevice;
 pub use exchange::{Hear, Say, exchange};
-pub use host::SharedMemory;
+pub use host::{Denied, SharedMemory};
+pub use meddler::Meddler;
 pub use pair::{HostFailure, NicReport, Pair, PairConfig, PairError, PairReport};
 pub use solo::{Solo, SoloConfig};

@@ -1,6 +1,7 @@
 //! Two hosts, two NICs, a wire.
 use super::device::{SimDevice, proxy};
-use super::host::SharedMemory;
+use super::host::{Denied, SharedMemory};
+use super::meddler::Meddler;
 use rocenic_driver::Transport;
 use rocenic_driver::transport::in_process::{DmaSpace, InProcess};
 use rocenic_sim::nic::{HostConfig, Nic, NicConfig, Pace};
@@ -22,6 +23,8 @@ pub struct PairConfig {
     pub trace: Option<(PathBuf, u64)>,
     /// DMA memory of each host in bytes.
     pub memory: usize,
+    /// What the IOMMU of each host refuses.
+    pub denied: [Denied; 2],
 }
 impl Default for PairConfig {
     fn default() -> Self {
@@ -33,6 +36,7 @@ impl Default for PairConfig {
             capture: None,
             trace: None,
             memory: 1 << 30,
+            denied: Default::default(),
         }
     }
 }
@@ -96,6 +100,14 @@ impl Pair {
         a: impl FnOnce(Arc<dyn Transport>) -> Result<A, HostFailure> + Send,
         b: impl FnOnce(Arc<dyn Transport>) -> Result<B, HostFailure> + Send,
     ) -> Result<PairReport<A, B>, PairError> {
+        self.run_meddling(|m| a(m), |m| b(m))
+    }
+    /// The same for programs that may go past the driver.
+    pub fn run_meddling<A: Send, B: Send>(
+        &self,
+        a: impl FnOnce(Arc<Meddler>) -> Result<A, HostFailure> + Send,
+        b: impl FnOnce(Arc<Meddler>) -> Result<B, HostFailure> + Send,
+    ) -> Result<PairReport<A, B>, PairError> {
         let capture = self
             .config
             .capture
@@ -125,12 +137,14 @@ impl Pair {
         name: char,
         trace: Option<(PathBuf, u64)>,
         end: rocenic_sim::wire::LinkEnd,
-        program: impl FnOnce(Arc<dyn Transport>) -> Result<R, HostFailure> + Send,
+        program: impl FnOnce(Arc<Meddler>) -> Result<R, HostFailure> + Send,
     ) -> Side<R> {
         let space = DmaSpace::new(self.config.memory);
+        let denied = self.config.denied[usize::from(name == 'B')].clone();
         let (device, server) = proxy();
         let device = Arc::new(device);
-        let transport: Arc<dyn Transport> = Arc::new(InProcess::new(device.clone(), space.clone()));
+        let transport = InProcess::new(device.clone(), space.clone());
+        let transport = Arc::new(Meddler::new(transport, space.clone()));
         let config = NicConfig {
             seed: self
                 .config
@@ -144,7 +158,7 @@ impl Pair {
         let nic = Nic::new(
             &self.library,
             &format!("nic_{}", name.to_ascii_lowercase()),
-            Box::new(SharedMemory(space)),
+            Box::new(SharedMemory::new(space, denied)),
             config,
         );
         let mut server = match nic {

@@ -1,6 +1,6 @@
 //! One host, one NIC, and a peer at the other end of the wire that is not ours.
 use super::device::{Ending, Line, proxy};
-use super::host::SharedMemory;
+use super::host::{Denied, SharedMemory};
 use super::pair::{HostFailure, NicReport, PairError, QuitAtEnd};
 use rocenic_driver::Transport;
 use rocenic_driver::transport::in_process::{DmaSpace, InProcess};
@@ -122,7 +122,7 @@ impl Solo {
         let nic = Nic::new(
             &self.library,
             "nic_solo",
-            Box::new(SharedMemory(space)),
+            Box::new(SharedMemory::new(space, Denied::default())),
             config,
         );
         let nic = nic.map_err(|e| fault(e.into()))?;
