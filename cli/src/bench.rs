@@ -14,6 +14,9 @@ pub struct Args {
     /// Where the figures go as JSON (default: `bench/bench.json` in the target directory)
     #[arg(long)]
     json: Option<PathBuf>,
+    /// LUTs that the synthesis of this RTL counted, to be shown in the table
+    #[arg(long)]
+    luts: Option<usize>,
 }
 
 pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
@@ -23,7 +26,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     let extent = if a.quick { Extent::Quick } else { Extent::Full };
     let built = start.elapsed().as_secs();
     let progress = |what: &str| eprintln!("{:4} s  {what}", start.elapsed().as_secs() - built);
-    let rows = bench::run(&library, extent, &progress);
+    let rows = bench::run(&library, extent, a.luts, &progress);
     print!("{}", report::table(&rows));
     let json = a
         .json

@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: the tools, then `rocenic bench` in release mode.
-use crate::{setup, workspace};
+use crate::{setup, synth, workspace};
 use anyhow::{Context, bail};
 
 #[derive(clap::Args)]
@@ -23,6 +23,9 @@ pub fn run(a: Args) -> anyhow::Result<()> {
     ]);
     if a.quick {
         c.arg("--quick");
+    }
+    if let Some(n) = synth::luts_of_whole()? {
+        c.args(["--luts", &n.to_string()]);
     }
     let status = c.status().context("cannot run cargo")?;
     if !status.success() {

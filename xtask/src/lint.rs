@@ -13,24 +13,18 @@
 //! whole netlist, so a wide flat module looks deeper than its parts. Hence the second figure.
 //!
 //! A module's result is kept under `target/lint/` by the hash of its text and of all below it.
+use crate::netlist::{Measure, PACKAGE, tool};
 use crate::{rtl, workspace::root};
 use anyhow::{Context, bail};
-use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Rule R18.
 const MAX_LEVELS: usize = 10;
-const PACKAGE: &str = "types_pkg";
-/// abc commands that map for delay.
-const FOR_DELAY: &str = "strash\nbalance\ndch\nbalance\nif\n";
-/// The file they stand in.
-const FOR_DELAY_FILE: &str = "for_delay.abc";
-
 #[derive(clap::Args)]
 pub struct Args {
     /// Only modules whose name contains this
@@ -39,90 +33,6 @@ pub struct Args {
     /// Skip logic depth and RAM inference, which take minutes when nothing is cached
     #[arg(long)]
     quick: bool,
-}
-
-/// Runs a tool; its whole output, and whether it succeeded.
-fn tool(c: &mut Command) -> anyhow::Result<(bool, String)> {
-    let name = c.get_program().to_string_lossy().into_owned();
-    let o = c
-        .output()
-        .or_else(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => {
-                rocenic_sim::verilate::tools::install_packages(&[&name])
-                    .map_err(std::io::Error::other)?;
-                c.output()
-            }
-            _ => Err(e),
-        })
-        .with_context(|| format!("cannot start {name}"))?;
-    let text = String::from_utf8_lossy(&o.stdout) + String::from_utf8_lossy(&o.stderr);
-    Ok((o.status.success(), text.into_owned()))
-}
-
-/// Modules by name, with what is below them.
-struct Tree<'a> {
-    text: BTreeMap<&'a str, &'a str>,
-    kids: BTreeMap<&'a str, Vec<&'a str>>,
-    types: &'a str,
-}
-impl<'a> Tree<'a> {
-    fn new(d: &'a emit::Design) -> Self {
-        let text: BTreeMap<&str, &str> = d
-            .modules
-            .iter()
-            .map(|m| (m.0.as_str(), m.1.as_str()))
-            .collect();
-        let kids = text
-            .iter()
-            .map(|(n, t)| {
-                // an instance is `    Module name (`
-                let starts = t
-                    .lines()
-                    .filter(|l| l.starts_with("    ") && l.ends_with(" ("));
-                let first = starts.filter_map(|l| l.split_whitespace().next());
-                let known = first.filter_map(|w| text.get_key_value(w).map(|k| *k.0));
-                (*n, known.collect())
-            })
-            .collect();
-        let types = d.types.as_ref().map_or("", |t| t.1.as_str());
-        Tree { text, kids, types }
-    }
-    /// The module and all below it, each once, children first.
-    fn below(&self, name: &'a str) -> Vec<&'a str> {
-        fn walk<'a>(
-            t: &Tree<'a>,
-            n: &'a str,
-            seen: &mut BTreeSet<&'a str>,
-            out: &mut Vec<&'a str>,
-        ) {
-            if seen.insert(n) {
-                for k in &t.kids[n] {
-                    walk(t, k, seen, out);
-                }
-                out.push(n);
-            }
-        }
-        let mut out = vec![];
-        walk(self, name, &mut BTreeSet::new(), &mut out);
-        out
-    }
-    /// RAM arrays in the module and in every instance below it.
-    fn rams(&self, name: &str) -> usize {
-        let own = self.text[name].matches("(* ram_style").count();
-        own + self.kids[name].iter().map(|k| self.rams(k)).sum::<usize>()
-    }
-    fn hash(&self, name: &'a str, script: &str) -> String {
-        let mut h = Sha256::new();
-        h.update(script);
-        h.update(self.types);
-        for n in self.below(name) {
-            h.update(self.text[n]);
-        }
-        h.finalize()[..8]
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect()
-    }
 }
 
 fn verilator(dir: &Path, files: &[String], failures: &mut Vec<String>) -> anyhow::Result<()> {
@@ -189,68 +99,6 @@ fn iverilog(dir: &Path, failures: &mut Vec<String>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// LUT6 levels between registers (by the recipe, and mapped for delay), and RAM cells, of a flattened module.
-#[derive(Clone, Copy)]
-struct Figures {
-    levels: usize,
-    for_delay: usize,
-    rams: usize,
-}
-fn measure(t: &Tree, name: &str, sv: &Path, cache: &Path) -> anyhow::Result<Figures> {
-    let flow = format!(
-        "proc; flatten; opt -full; memory -nomap; stat; techmap; opt; design -save mapped; \
-         abc -lut 6; opt_clean; ltp -noff; design -load mapped; \
-         abc -lut 6 -script {FOR_DELAY_FILE}; opt_clean; ltp -noff"
-    );
-    let key = cache.join(format!(
-        "{name}-{}",
-        t.hash(name, &format!("{flow}{FOR_DELAY}"))
-    ));
-    let parse = |s: &str| -> Option<Figures> {
-        let mut numbers = s.split_whitespace().map(|w| w.parse().ok());
-        Some(Figures {
-            levels: numbers.next()??,
-            for_delay: numbers.next()??,
-            rams: numbers.next()??,
-        })
-    };
-    if let Some(f) = fs::read_to_string(&key).ok().as_deref().and_then(parse) {
-        return Ok(f);
-    }
-    let mut files: Vec<String> = t.below(name).iter().map(|n| format!("{n}.sv")).collect();
-    if !t.types.is_empty() {
-        files.insert(0, format!("{PACKAGE}.sv"));
-    }
-    let script = format!(
-        "read_verilog -sv {}; hierarchy -top {name}; {flow}",
-        files.join(" ")
-    );
-    let (ok, text) = tool(Command::new("yosys").current_dir(sv).args(["-p", &script]))?;
-    let number = |l: &str| {
-        l.split(|c: char| !c.is_ascii_digit())
-            .rfind(|w| !w.is_empty())?
-            .parse()
-            .ok()
-    };
-    let mut levels = text
-        .lines()
-        .filter(|l| l.starts_with("Longest topological path"))
-        .map(number);
-    let cell = |l: &&str| l.split_whitespace().next().is_some_and(|w| w == "$mem_v2");
-    let rams = text.lines().find(cell).and_then(number).unwrap_or(0);
-    let (true, Some(Some(levels)), Some(Some(for_delay))) = (ok, levels.next(), levels.next())
-    else {
-        let last: Vec<&str> = text.lines().rev().take(3).collect();
-        bail!("{name}: yosys cannot map it: {}", last.join(" | "));
-    };
-    fs::write(&key, format!("{levels} {for_delay} {rams}"))?;
-    Ok(Figures {
-        levels,
-        for_delay,
-        rams,
-    })
-}
-
 /// Accepted depths: module and levels.
 fn accepted() -> anyhow::Result<BTreeMap<String, usize>> {
     let file = root().join("hdl/lint/depth.txt");
@@ -274,13 +122,7 @@ fn accepted() -> anyhow::Result<BTreeMap<String, usize>> {
     Ok(out)
 }
 
-fn depth(
-    t: &Tree,
-    names: &[&str],
-    sv: &Path,
-    cache: &Path,
-    failures: &mut Vec<String>,
-) -> anyhow::Result<()> {
+fn depth(m: &Measure, names: &[&str], failures: &mut Vec<String>) -> anyhow::Result<()> {
     let accepted = accepted()?;
     let (next, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     let workers = std::thread::available_parallelism()
@@ -290,7 +132,7 @@ fn depth(
         for _ in 0..workers {
             s.spawn(|| {
                 while let Some(n) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let r = measure(t, n, sv, cache);
+                    let r = m.depth(n);
                     if let Ok(f) = &r {
                         println!(
                             "{n:40} {:3} levels ({:2} mapped for delay) {:3} RAMs",
@@ -319,11 +161,11 @@ fn depth(
                         f.for_delay
                     ));
                 }
-                if f.rams != t.rams(n) {
+                if f.rams != m.tree.rams(n) {
                     failures.push(format!(
                         "{n}: {} RAMs inferred, {} are in the text",
                         f.rams,
-                        t.rams(n)
+                        m.tree.rams(n)
                     ));
                 }
             }
@@ -333,32 +175,24 @@ fn depth(
 }
 
 pub fn run(a: Args) -> anyhow::Result<()> {
-    let base = root().join("target/lint");
-    let dirs: [PathBuf; 3] = ["sv", "iverilog", "cache"].map(|d| base.join(d));
-    for d in &dirs {
-        fs::create_dir_all(d)?;
-    }
-    let [sv, iv, cache] = dirs;
     let d = rtl::print(Some(PACKAGE))?;
-    let files = d.write_dir(&sv)?;
+    let m = Measure::new(&d)?;
     println!("{} modules", d.modules.len());
-    fs::write(sv.join(FOR_DELAY_FILE), FOR_DELAY)?;
     let mut failures = vec![];
-    verilator(&sv, &files, &mut failures)?;
-    yosys_check(&sv, &files, &mut failures)?;
+    verilator(&m.sv, &m.files, &mut failures)?;
+    yosys_check(&m.sv, &m.files, &mut failures)?;
+    let iv = root().join("target/lint/iverilog");
+    fs::create_dir_all(&iv)?;
     iverilog(&iv, &mut failures)?;
     if !a.quick {
-        let tree = Tree::new(&d);
         let wanted = |n: &&str| a.only.as_ref().is_none_or(|o| n.contains(o.as_str()));
-        let mut names: Vec<&str> = tree.text.keys().copied().filter(wanted).collect();
+        let mut names: Vec<&str> = m.tree.text.keys().copied().filter(wanted).collect();
         // small ones first: their results come at once
         names.sort_by_key(|n| {
-            tree.below(n)
-                .iter()
-                .map(|m| tree.text[m].len())
-                .sum::<usize>()
+            let below = m.tree.below(n);
+            below.iter().map(|b| m.tree.text[b].len()).sum::<usize>()
         });
-        depth(&tree, &names, &sv, &cache, &mut failures)?;
+        depth(&m, &names, &mut failures)?;
     }
     if !failures.is_empty() {
         bail!("{} checks failed:\n{}", failures.len(), failures.join("\n"));

@@ -5,8 +5,10 @@ mod demo;
 mod formal;
 mod generate;
 mod lint;
+mod netlist;
 mod rtl;
 mod setup;
+mod synth;
 mod test;
 mod vm;
 mod workspace;
@@ -34,6 +36,8 @@ enum Command {
     Rtl(rtl::Args),
     /// Check the emitted Verilog with Verilator and yosys
     Lint(lint::Args),
+    /// Count the LUTs, flip-flops and RAMs of the NIC and of its blocks
+    Synth(synth::Args),
     /// Prove properties of small blocks
     Formal(formal::Args),
     /// Measure against the budgets, in RTL cycles
@@ -50,6 +54,7 @@ fn main() -> anyhow::Result<()> {
         Command::Vm(a) => vm::run(a),
         Command::Rtl(a) => rtl::run(a),
         Command::Lint(a) => lint::run(a),
+        Command::Synth(a) => synth::run(a),
         Command::Formal(a) => formal::run(a),
         Command::Bench(a) => bench::run(a),
         Command::Gen(a) => generate::run(a),
