@@ -12,7 +12,7 @@
 //!
 //! Latency: 10 cycles from `data` to the first beat, 9 from `ack`. Throughput: a beat a cycle.
 use super::{FrameBuild, IcrcInsert, TxArb};
-use crate::stream::ToAxis;
+use crate::stream::{Skid, ToAxis};
 use crate::types::{Beat, EpochSet, PortCfg, QpOp, RespSent, TxReady};
 use rtl::{clocks, rtl};
 use rust_hdl_core::prelude::*;
@@ -48,6 +48,8 @@ pub struct Transmit {
     pub m_axis_tkeep: Signal<Out, Bits<64>>,
     pub m_axis_tlast: Signal<Out, Bit>,
     pub m_axis_tuser: Signal<Out, Bit>,
+    /// From the MAC's `tready` to the payload's RAM would be too far (R18).
+    beats: Skid<Beat>,
     arb: TxArb,
     build: FrameBuild,
     icrc: IcrcInsert,
@@ -56,7 +58,8 @@ pub struct Transmit {
 impl Logic for Transmit {
     #[rtl]
     fn update(&mut self) {
-        clocks!(self, clock, arb, build, icrc);
+        clocks!(self, clock, beats, arb, build, icrc);
+        self.beats.reset.next = self.reset.val();
         self.arb.reset.next = self.reset.val();
         self.build.reset.next = self.reset.val();
         self.icrc.reset.next = self.reset.val();
@@ -64,9 +67,12 @@ impl Logic for Transmit {
         self.arb.data_valid.next = self.data_valid.val();
         self.arb.data.next = self.data.val();
         self.data_ready.next = self.arb.data_ready.val();
-        self.arb.d_valid.next = self.d_valid.val();
-        self.arb.d.next = self.d.val();
-        self.d_ready.next = self.arb.d_ready.val();
+        self.beats.i_valid.next = self.d_valid.val();
+        self.beats.i.next = self.d.val();
+        self.d_ready.next = self.beats.i_ready.val();
+        self.arb.d_valid.next = self.beats.o_valid.val();
+        self.arb.d.next = self.beats.o.val();
+        self.beats.o_ready.next = self.arb.d_ready.val();
         self.arb.ack_valid.next = self.ack_valid.val();
         self.arb.ack.next = self.ack.val();
         self.ack_ready.next = self.arb.ack_ready.val();
