@@ -15,7 +15,7 @@ use super::head_build::{HeadBuild, MORE_BITS};
 use super::headers::OUTER_BYTES;
 use super::path_table::PathTable;
 use crate::prim::Reg;
-use crate::stream::Realign;
+use crate::stream::{Realign, Skid};
 use crate::types::{Beat, PortCfg, QpOp, TxReady};
 use rocenic_contract::opcode::LIST;
 use rtl::{clocks, regs, rtl};
@@ -42,12 +42,6 @@ enum Part {
     Pad,
 }
 
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct Stage {
-    valid: Bit,
-    beat: Beat,
-}
-
 #[derive(LogicBlock, Default)]
 pub struct FrameBuild {
     pub clock: Signal<In, Clock>,
@@ -71,13 +65,15 @@ pub struct FrameBuild {
     part: Reg<Part>,
     /// Pad bytes that did not fit into the last payload beat.
     rest: Reg<Bits<2>>,
-    out: Reg<Stage>,
+    /// Keeps the MAC's `tready` from reaching the payload's shifter (R18).
+    out: Skid<Beat>,
 }
 impl Logic for FrameBuild {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, part, rest, out);
-        clocks!(self, clock, paths, heads, realign);
+        regs!(self, clock, part, rest);
+        clocks!(self, clock, paths, heads, realign, out);
+        self.out.reset.next = self.reset.val();
         self.paths.reset.next = self.reset.val();
         self.heads.reset.next = self.reset.val();
         self.realign.reset.next = self.reset.val();
@@ -141,25 +137,21 @@ impl Logic for FrameBuild {
         // a long head alone must not start a frame whose payload is not at hand
         let waits = h.payload && part != Part::Pad && !self.realign.o_valid.val();
         let valid = self.heads.h_valid.val() && !waits;
-        let space = !self.out.q.val().valid || self.o_ready.val();
+        let space = self.out.i_ready.val();
         let moves = valid && space;
         self.realign.o_ready.next = self.heads.h_valid.val() && with_payload && space;
         self.heads.h_ready.next = moves && ends;
-        if space {
-            self.out.d.next = Stage {
-                valid,
-                beat: Beat {
-                    data: if with_payload {
-                        head_bits | p.data
-                    } else {
-                        head_bits
-                    },
-                    bytes,
-                    last: ends,
-                    err: with_payload && p.last && p.err,
-                },
-            };
-        }
+        self.out.i_valid.next = valid;
+        self.out.i.next = Beat {
+            data: if with_payload {
+                head_bits | p.data
+            } else {
+                head_bits
+            },
+            bytes,
+            last: ends,
+            err: with_payload && p.last && p.err,
+        };
         if moves {
             self.rest.d.next = padded.get_bits::<2>(0);
             self.part.d.next = if ends {
@@ -170,11 +162,11 @@ impl Logic for FrameBuild {
                 Part::More
             };
         }
-        self.o_valid.next = self.out.q.val().valid;
-        self.o.next = self.out.q.val().beat;
+        self.o_valid.next = self.out.o_valid.val();
+        self.o.next = self.out.o.val();
+        self.out.o_ready.next = self.o_ready.val();
         if self.reset.val() {
             self.part.d.next = Part::First;
-            self.out.d.next.valid = false;
         }
     }
 }
