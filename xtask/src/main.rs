@@ -5,6 +5,7 @@ mod demo;
 mod formal;
 mod generate;
 mod lint;
+mod mutate;
 mod netlist;
 mod rtl;
 mod setup;
@@ -40,6 +41,8 @@ enum Command {
     Synth(synth::Args),
     /// Prove properties of small blocks
     Formal(formal::Args),
+    /// Change the RTL and see whether a test fails
+    Mutate(mutate::Args),
     /// Measure against the budgets, in RTL cycles
     Bench(bench::Args),
     /// Write the generated documents; `--check` fails when one is stale
@@ -56,6 +59,7 @@ fn main() -> anyhow::Result<()> {
         Command::Lint(a) => lint::run(a),
         Command::Synth(a) => synth::run(a),
         Command::Formal(a) => formal::run(a),
+        Command::Mutate(a) => mutate::run(a),
         Command::Bench(a) => bench::run(a),
         Command::Gen(a) => generate::run(a),
     }

@@ -15,25 +15,43 @@ pub struct Args {
     no_package: bool,
 }
 
-/// Prints `roce_nic` and all below it. Blocks are deep on the stack while they are made.
-pub fn print(package: Option<&str>) -> anyhow::Result<emit::Design> {
-    let options = emit::Options {
-        package: package.map(str::to_owned),
-        ..emit::Options::default()
-    };
+/// The top, built and connected, on a thread of its own: blocks are deep on the stack while they are made.
+fn with_top<T: Send + 'static>(
+    f: impl FnOnce(&roce_nic) -> T + Send + 'static,
+) -> anyhow::Result<T> {
     let work = move || {
         let mut top = Box::<roce_nic>::default();
         top.connect_all();
-        emit::emit(&*top, &options).map_err(|errors| {
-            let all: Vec<String> = errors.iter().map(|e| e.to_string()).collect();
-            anyhow!("the printer refuses:\n{}", all.join("\n"))
-        })
+        f(&top)
     };
     let thread = std::thread::Builder::new().stack_size(256 << 20);
     let thread = thread.spawn(work).context("a thread for the printer")?;
     thread
         .join()
-        .map_err(|_| anyhow!("a block panics while it is built or printed; see above"))?
+        .map_err(|_| anyhow!("a block panics while it is built or printed; see above"))
+}
+/// Prints `roce_nic` and all below it.
+pub fn print(package: Option<&str>) -> anyhow::Result<emit::Design> {
+    print_mutant(package, None)
+}
+/// The same with a bug in.
+pub fn print_mutant(
+    package: Option<&str>,
+    mutant: Option<emit::Mutant>,
+) -> anyhow::Result<emit::Design> {
+    let options = emit::Options {
+        package: package.map(str::to_owned),
+        mutant,
+        ..emit::Options::default()
+    };
+    with_top(move |top| emit::emit(top, &options))?.map_err(|errors| {
+        let all: Vec<String> = errors.iter().map(|e| e.to_string()).collect();
+        anyhow!("the printer refuses:\n{}", all.join("\n"))
+    })
+}
+/// Where it can be changed.
+pub fn mutants() -> anyhow::Result<Vec<emit::Place>> {
+    with_top(emit::mutants)
 }
 
 /// Takes away what an earlier run wrote, by its list.

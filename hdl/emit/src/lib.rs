@@ -13,7 +13,8 @@
 //! | `stmt.rs` | 2b: statements |
 //! | `definite.rs`, `copies.rs`, `process.rs` | 2c: assigned before read; copies read through; split into processes |
 //! | `prim.rs`, `body.rs`, `module.rs` | 3: registers and RAMs inside their parent; a module's text; equal modules folded |
-//! | `sabotage.rs` | planted bugs for the differential test |
+//! | `mutate.rs` | planted bugs in a block, for `cargo xtask mutate` |
+//! | `sabotage.rs` | planted bugs in the printer, for the differential test |
 mod body;
 mod collect;
 mod copies;
@@ -21,6 +22,7 @@ mod definite;
 mod expr;
 mod lower;
 mod module;
+mod mutate;
 mod names;
 mod prim;
 mod process;
@@ -28,6 +30,7 @@ mod sabotage;
 mod stmt;
 mod types;
 
+pub use mutate::{Mutant, Place};
 #[doc(hidden)]
 pub use sabotage::Sabotage;
 
@@ -52,6 +55,8 @@ pub struct Options {
     pub prefix: String,
     /// Ports of the top are plain vectors.
     pub flat_top: bool,
+    /// Print the blocks with this bug in.
+    pub mutant: Option<Mutant>,
     /// Print with this bug in.
     #[cfg(feature = "sabotage")]
     pub sabotage: Option<Sabotage>,
@@ -71,6 +76,7 @@ impl Default for Options {
             package: Some("types_pkg".into()),
             prefix: String::new(),
             flat_top: true,
+            mutant: None,
             #[cfg(feature = "sabotage")]
             sabotage: None,
         }
@@ -142,6 +148,13 @@ impl Design {
     }
 }
 
+/// Where the block and all below it can be changed by one `Options::mutant`.
+pub fn mutants<B: Block>(top: &B) -> Vec<Place> {
+    let mut s = collect::collect(top);
+    s.ty.get_or_insert_with(|| std::any::type_name::<B>().to_owned());
+    mutate::places(&s)
+}
+
 /// Prints a block and all below it. The caller must have run `connect_all` on it.
 ///
 /// # Errors
@@ -149,6 +162,9 @@ impl Design {
 pub fn emit<B: Block>(top: &B, opt: &Options) -> Result<Design, Vec<Error>> {
     let mut s = collect::collect(top);
     s.ty.get_or_insert_with(|| std::any::type_name::<B>().to_owned());
+    if let Some(m) = &opt.mutant {
+        mutate::apply(&mut s, m);
+    }
     let mut b = module::Build {
         opt,
         types: types::Types::new(opt.package.as_deref()),

@@ -45,12 +45,23 @@ impl Source {
         }
     }
 
-    /// Emits a block on which `connect_all` has run.
+    /// Emits a block on which `connect_all` has run; with the bug that `ROCENIC_MUTANT` names, for `cargo xtask mutate`.
     ///
     /// # Errors
     /// What the back end refuses.
     pub fn from_block<B: rust_hdl_core::prelude::Block>(block: &B) -> Result<Source, Error> {
-        let d = emit::emit(block, &emit::Options::default()).map_err(|e| {
+        let mutant = match std::env::var(MUTANT) {
+            Ok(m) => Some(
+                m.parse()
+                    .map_err(|e| Error::Emit(format!("{MUTANT}: {e}")))?,
+            ),
+            Err(_) => None,
+        };
+        let options = emit::Options {
+            mutant,
+            ..emit::Options::default()
+        };
+        let d = emit::emit(block, &options).map_err(|e| {
             Error::Emit(
                 e.iter()
                     .map(|e| e.to_string())
@@ -61,6 +72,9 @@ impl Source {
         Ok(Source::from_design(&d))
     }
 }
+
+/// Environment variable: the bug to print blocks with, like `SendSched:17`.
+pub const MUTANT: &str = "ROCENIC_MUTANT";
 
 /// What undefined values become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,7 +256,9 @@ fn errors_of(text: &str, dir: &Path) -> String {
 
 /// The path of the `.so`; does nothing but hash when the cache has it.
 pub(super) fn build(d: &Source, o: &Options, v: &Verilator) -> Result<PathBuf, Error> {
-    let cache = target_dir().join("verilate");
+    // models with a bug in are thrown away
+    let bug = std::env::var_os(MUTANT).is_some();
+    let cache = target_dir().join(if bug { "mutants" } else { "verilate" });
     let shim = shim::text(&d.top, &d.ports, o.trace_fst);
     let vflags = verilator_flags(d, o, v);
     let optimise = match o.speed {
