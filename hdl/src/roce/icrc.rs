@@ -11,10 +11,11 @@
 //! |---|---|
 //! | `step` | all registers move; low: the block stands still |
 //! | `valid`, `i` | a beat from Ethernet byte 0; bytes from `i.bytes` on do not count; `i.last` ends the CRC |
-//! | `done`, `state`, `bytes` | 2 steps after the last beat: state and how many bytes the last beat had |
+//! | `done`, `state`, `bytes` | 2 steps after the last beat: how many bytes that had, and the state after them and [`left_behind`] zeros |
 //!
 //! The transmitter covers all bytes and appends [`IcrcTail`]'s output; the checker covers the ICRC too and compares
-//! `state` with [`residue`]. Depth: mask and XOR tree 6 LUT6 levels, state 3, tail 9.
+//! `state` with [`residue`]. Zeros are taken back in three stages of 0 to 3 steps: the longest steps here, the others in
+//! the tail. Depth: mask and XOR tree 6 LUT6 levels, state 7, tail 6.
 //! Headers stand where an untagged IPv4 frame has them ([`variable_bytes`] takes another place for the IP header).
 use crate::prim::{Mat, Reg, XorNet};
 use crate::types::Beat;
@@ -81,22 +82,43 @@ pub fn variable_bytes(l3: usize) -> Bits<512> {
     })
 }
 
+/// Stages in which zeros are taken back; stage `s` takes 0 to 3 times 4^s bytes.
+const STAGES: usize = 3;
+/// Zero bytes that stage `s` takes back `k` times.
+const fn step(s: usize, k: usize) -> usize {
+    k << (2 * s)
+}
+fn back(s: usize) -> [XorNet<32, 32>; 3] {
+    std::array::from_fn(|k| XorNet::new(state_map(|c| undo_zeros(c, step(s, k + 1)))))
+}
+/// Zeros behind a last beat of 1 to 64 bytes: 63 to 0.
+#[rtl_fn]
+fn zeros_behind(bytes: Bits<7>) -> Bits<{ 2 * STAGES }> {
+    0 - bytes.get_bits::<{ 2 * STAGES }>(0)
+}
+/// Of these, what `Icrc` leaves to the tail.
+#[rtl_fn]
+fn left_behind(bytes: Bits<7>) -> Bits<{ 2 * (STAGES - 1) }> {
+    zeros_behind(bytes).get_bits::<{ 2 * (STAGES - 1) }>(0)
+}
+
 /// State that a good frame has left when its ICRC was covered too and the last beat had `bytes` bytes.
 #[rtl_fn]
 pub fn residue(bytes: Bits<7>) -> Bits<32> {
+    let zeros = left_behind(bytes);
     let mut r = bits::<32>(0);
-    for n in 1..BEAT + 1 {
-        if bytes == n as u64 {
+    for n in 0..step(STAGES - 1, 1) {
+        if zeros == n as u64 {
             r = bits::<32>(good_state(n));
         }
     }
     r
 }
-/// Zero bytes after a CRC-32 of its own message, from the last byte to the end of the beat.
-fn good_state(bytes: usize) -> u64 {
+/// State after a CRC-32 of its own message and `zeros` bytes.
+fn good_state(zeros: usize) -> u64 {
     // a message followed by its complemented CRC leaves the state of "32 ones, complemented" whatever the message
     let ended = advance(u32::MAX, to_bools(!u32::MAX));
-    u64::from(advance_zeros(ended, BEAT - bytes))
+    u64::from(advance_zeros(ended, zeros))
 }
 
 #[derive(LogicBlock)]
@@ -114,6 +136,7 @@ pub struct Icrc {
     tree: XorNet<512, 32>,
     part: Reg<Part>,
     full: XorNet<32, 32>,
+    back: [XorNet<32, 32>; 3],
     sum: Reg<Sum>,
     _l3: usize,
 }
@@ -151,6 +174,7 @@ impl Default for Icrc {
             })),
             part: Default::default(),
             full: XorNet::new(state_map(|c| advance_zeros(c, BEAT))),
+            back: back(STAGES - 1),
             sum: Default::default(),
             _l3: eth::BYTES,
         }
@@ -178,6 +202,22 @@ impl Logic for Icrc {
         } else {
             self.full.y.val()
         };
+        // nothing follows the last beat, so that its state may end before the zeros behind it
+        let full = base ^ part.crc;
+        for k in 0..3 {
+            self.back[k].x.next = full;
+        }
+        let zeros = if part.last {
+            zeros_behind(part.bytes).get_bits::<2>(2 * (STAGES - 1))
+        } else {
+            0.into()
+        };
+        let state = match zeros.index() {
+            0 => full,
+            1 => self.back[0].y.val(),
+            2 => self.back[1].y.val(),
+            _ => self.back[2].y.val(),
+        };
 
         if self.step.val() {
             if self.valid.val() {
@@ -192,7 +232,7 @@ impl Logic for Icrc {
             };
             self.sum.d.next.done = part.valid && part.last;
             if part.valid {
-                self.sum.d.next.state = base ^ part.crc;
+                self.sum.d.next.state = state;
                 self.sum.d.next.bytes = part.bytes;
             }
         }
@@ -208,14 +248,14 @@ impl Logic for Icrc {
     }
 }
 
-/// From the state of full beats to the ICRC as it stands on the wire, byte 0 lowest. Combinational: three stages, each
-/// takes 0 to 3 steps of zeros back.
+/// From `Icrc`'s state to the ICRC as it stands on the wire, byte 0 lowest. Combinational.
 #[derive(LogicBlock)]
 pub struct IcrcTail {
     pub state: Signal<In, Bits<32>>,
     pub bytes: Signal<In, Bits<7>>,
     pub icrc: Signal<Out, Bits<32>>,
-    back: [XorNet<32, 32>; 9],
+    back_1: [XorNet<32, 32>; 3],
+    back_4: [XorNet<32, 32>; 3],
 }
 impl Default for IcrcTail {
     fn default() -> Self {
@@ -223,30 +263,34 @@ impl Default for IcrcTail {
             state: Default::default(),
             bytes: Default::default(),
             icrc: Default::default(),
-            // stage s, times 1 to 3: 4^s bytes
-            back: std::array::from_fn(|k| {
-                XorNet::new(state_map(|c| undo_zeros(c, (k % 3 + 1) << (2 * (k / 3)))))
-            }),
+            back_1: back(0),
+            back_4: back(1),
         }
     }
 }
 impl Logic for IcrcTail {
     #[rtl]
     fn update(&mut self) {
-        // 1..=64 bytes: 63..=0 zero bytes to take back
-        let back = 0 - self.bytes.val().get_bits::<6>(0);
-        let mut c = self.state.val();
-        for s in 0..3 {
-            for k in 0..3 {
-                self.back[3 * s + k].x.next = c;
-            }
-            c = match back.get_bits::<2>(2 * s).index() {
-                0 => c,
-                1 => self.back[3 * s].y.val(),
-                2 => self.back[3 * s + 1].y.val(),
-                _ => self.back[3 * s + 2].y.val(),
-            };
+        let zeros = left_behind(self.bytes.val());
+        let c = self.state.val();
+        for k in 0..3 {
+            self.back_1[k].x.next = c;
         }
-        self.icrc.next = !c;
+        let c_1 = match zeros.get_bits::<2>(0).index() {
+            0 => c,
+            1 => self.back_1[0].y.val(),
+            2 => self.back_1[1].y.val(),
+            _ => self.back_1[2].y.val(),
+        };
+        for k in 0..3 {
+            self.back_4[k].x.next = c_1;
+        }
+        let c_4 = match zeros.get_bits::<2>(2).index() {
+            0 => c_1,
+            1 => self.back_4[0].y.val(),
+            2 => self.back_4[1].y.val(),
+            _ => self.back_4[2].y.val(),
+        };
+        self.icrc.next = !c_4;
     }
 }
