@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define ROCENIC_VERSION 0x1u
-#define ROCENIC_LAYOUT_HASH UINT64_C(0x264a83bdb320560)
+#define ROCENIC_LAYOUT_HASH UINT64_C(0x2409b0ab1e934bb5)
 #define ROCENIC_MAGIC 0x45434f52u
 #define ROCENIC_BAR0_BYTES 0x200000u
 #define ROCENIC_BAR2_BYTES 0x100000u
@@ -238,6 +238,7 @@
 #define ROCENIC_COMMAND_MODIFY_QP 0x9u
 #define ROCENIC_COMMAND_QUERY_QP 0xau
 #define ROCENIC_COMMAND_DESTROY_QP 0xbu
+#define ROCENIC_COMMAND_REKEY_MR 0xcu
 
 /* How a command ended. */
 #define ROCENIC_CMD_ERROR_OK 0x0u
@@ -683,6 +684,13 @@
 #define ROCENIC_CREATE_MR_LENGTH_WIDTH 0x40u
 #define ROCENIC_CREATE_MR_IOVA_BIT 0xc0u
 #define ROCENIC_CREATE_MR_IOVA_WIDTH 0x40u
+
+/* REKEY_MR input: the key the region has from now on. Memory, domain and rights stay as they are. */
+#define ROCENIC_REKEY_MR_BYTES 0x4u
+#define ROCENIC_REKEY_MR_KEY_VARIANT_BIT 0x0u
+#define ROCENIC_REKEY_MR_KEY_VARIANT_WIDTH 0x8u
+#define ROCENIC_REKEY_MR_INDEX_BIT 0x8u
+#define ROCENIC_REKEY_MR_INDEX_WIDTH 0x18u
 
 /* CREATE_QP input. */
 #define ROCENIC_CREATE_QP_BYTES 0x20u

@@ -38,6 +38,9 @@ pub mod opcode {
         QUERY_QP QueryQp = 10;
         /// Removes a queue pair (`destroy`); ends when DMA under it has drained.
         DESTROY_QP DestroyQp = 11;
+        /// Gives a region another key, alive whether or not the old one was (`rekey_mr`); ends when DMA under the old one
+        /// has drained.
+        REKEY_MR RekeyMr = 12;
     }
 }
 
@@ -152,6 +155,18 @@ pub mod create_mr {
         LENGTH length: u64;
         /// IOVA of the first byte; one contiguous range.
         IOVA iova: u64;
+    }
+}
+/// REKEY_MR.
+pub mod rekey_mr {
+    use super::*;
+    layout! { ($)
+        /// REKEY_MR input: the key the region has from now on. Memory, domain and rights stay as they are.
+        RekeyMr, rekey_mr_fields, Little, source "this contract";
+        /// Low byte of the key.
+        KEY_VARIANT key_variant: u8;
+        /// Region number.
+        INDEX index: u32 [24];
     }
 }
 /// The lkey and rkey of a region.
@@ -306,11 +321,12 @@ const _: () = {
     assert!(query_qp::BYTES <= OUT_BYTES);
 };
 /// All command layouts.
-pub const LAYOUTS: [Layout; 8] = [
+pub const LAYOUTS: [Layout; 9] = [
     set_port::LAYOUT,
     create_eq::LAYOUT,
     create_cq::LAYOUT,
     create_mr::LAYOUT,
+    rekey_mr::LAYOUT,
     create_qp::LAYOUT,
     modify_qp::LAYOUT,
     object::LAYOUT,

@@ -3,7 +3,9 @@ use crate::context::lock;
 use crate::error::{Error, Result};
 use crate::pd::{Pd, PdInner};
 use crate::transport::DmaMemory;
-use rocenic_contract::cmd::{self, create_mr::CreateMr, object::Object, opcode::Command};
+use rocenic_contract::cmd::{
+    self, create_mr::CreateMr, object::Object, opcode::Command, rekey_mr::RekeyMr,
+};
 use std::ops::{BitOr, Range};
 use std::sync::Arc;
 
@@ -246,6 +248,27 @@ impl Mr {
     }
     pub(crate) fn pd_number(&self) -> u16 {
         self.pd.number
+    }
+    /// Gives the region a new key, and kills the old one if a message or a request has not done that already. Who is to
+    /// use the region next needs the new key. Nothing of the device's reads or writes under the old one any more.
+    pub fn rekey(&mut self) -> Result<()> {
+        let ctx = &self.pd.ctx;
+        let index = cmd::key_index(self.key);
+        let variant = {
+            let mut v = lock(&ctx.variants);
+            let v = &mut v[index as usize];
+            *v = v.wrapping_add(1);
+            *v
+        };
+        let input = RekeyMr {
+            key_variant: variant,
+            index,
+        };
+        ctx.command(Command::RekeyMr, &input.to_bytes(), &|| {
+            format!("memory region {index}")
+        })?;
+        self.key = cmd::key(index, variant);
+        Ok(())
     }
     /// Deregisters and says whether that worked. After an error the memory stays mapped: the device may still use it.
     pub fn destroy(mut self) -> Result<()> {

@@ -22,7 +22,7 @@ import icrc
 import roce_server
 
 PSNS = 1 << 24
-SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0, 1, 2, 4
+SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY, SEND_ONLY_INV = 0, 1, 2, 4, 0x17
 WRITE_ONLY, READ, ACK = 0x0a, 0x0c, 0x11
 FIRST, MIDDLE, LAST, ONLY = 0x0d, 0x0e, 0x0f, 0x10
 ATOMIC_ACK, SWAP, ADD = 0x12, 0x13, 0x14
@@ -295,6 +295,20 @@ class Requester:
 
     def no_right(self):
         yield from self.refused(self.ask(0, 8, self.psn), self.q["syndrome"])
+
+    def invalidate(self, key=0):
+        """A SEND takes the region's key away (IETH, 9.3.4): nothing goes under it any more."""
+        yield from self.expect_ack(self.psn, out=[self.write(8, b"before")])
+        yield from self.read(0, 3 * self.pmtu)
+        frame = self.request(SEND_ONLY_INV, self.psn, (self.rkey ^ key).to_bytes(4, "big") + b"over", ackreq=1)
+        self.psn += 1
+        self.msn += 1
+        yield from self.expect_ack(self.psn - 1, out=[frame])
+        if not key:
+            yield from self.refused(self.ask(0, 8, self.psn), ACCESS)
+
+    def invalidate_other(self):
+        yield from self.invalidate(1)
 
     def too_many(self):
         """Accepted ones are answered, the one too many gets its NAK behind them."""

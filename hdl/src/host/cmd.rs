@@ -15,6 +15,7 @@
 //! Never answers a command before all engines have taken its operation (rule R9).
 use super::axil_regs::{Done, Go, IN_BITS, OUT_BITS};
 use super::cmd_check::*;
+use super::cmd_steps::*;
 use super::cmd_verdict::CmdVerdict;
 use super::cq_engine::{CqCfg, CqWrite};
 use super::doorbells::{CqPage, QpPage};
@@ -28,92 +29,8 @@ use rocenic_contract::cmd::{
     set_port, status,
 };
 use rocenic_contract::{caps, eqe};
-use rtl::{clocks, regs, rtl, rtl_fn};
+use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
-
-/// Engines that take a `QpOp`.
-pub const ENGINES: usize = 5;
-/// What drains before a removal.
-pub const DRAINS: usize = 3;
-/// Payload reads; the receive path with its writes; packets whose key has been looked up and whose read is not issued.
-pub const DRAIN_READS: usize = 0;
-pub const DRAIN_RX: usize = 1;
-pub const DRAIN_LOOKUPS: usize = 2;
-/// What a removed queue pair waits for: its packets die by their epoch.
-const DRAINS_OF_QP: u64 = 1 << DRAIN_READS | 1 << DRAIN_RX;
-const DRAIN_W: usize = 20;
-const EQS: usize = 1 << EQ_W;
-/// Event queue of asynchronous events.
-const ASYNC_EQ: u64 = 0;
-const FAULT_W: usize = 6;
-
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct QpEntry {
-    exists: Bit,
-    cfg: QpCfg,
-}
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct CqEntry {
-    exists: Bit,
-    eqn: Bits<EQ_W>,
-    /// Work queues that complete into it.
-    users: Bits<{ QP_W + 2 }>,
-}
-#[derive(LogicState, Copy, Clone, Debug, PartialEq)]
-enum Step {
-    Clearing,
-    Idle,
-    /// The tables give the object's entry; `verdict` looks at it.
-    Look,
-    Judge,
-    /// Begin, or refuse.
-    Act,
-    /// CREATE_QP: the table gives the send CQ, then the receive CQ.
-    SendCq,
-    RecvCq,
-    /// Count a queue pair's use of its CQs up or down.
-    SendUse,
-    SendUsed,
-    RecvUse,
-    RecvUsed,
-    /// Hand the operation to the engines.
-    Tell,
-    /// Wait for in-flight DMA, then for completions.
-    Drain,
-    DrainCq,
-    /// Store the entry.
-    Store,
-    WriteCq,
-    WriteEq,
-    Finish,
-    /// A fault: the table gives the queue pair's entry.
-    Fault,
-    Event,
-}
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct Now {
-    step: Step,
-    opcode: Bits<8>,
-    status: Bits<8>,
-    /// Serving `fault`, not a command.
-    faulted: Bit,
-    fault: QpFault,
-    /// Engines that have taken the operation; drains that are over.
-    told: Bits<ENGINES>,
-    drained: Bits<DRAINS>,
-    ticks: Bits<DRAIN_W>,
-    up: Bit,
-}
-
-/// A command ends with this status.
-#[rtl_fn]
-fn ends(now: Now, code: u64) -> Now {
-    Now {
-        step: Step::Finish,
-        status: bits::<8>(code),
-        ..now
-    }
-}
 
 #[derive(LogicBlock, Default)]
 pub struct Cmd {
@@ -244,6 +161,8 @@ impl Logic for Cmd {
         let is_create_cq = now.opcode == bits::<8>(opcode::CREATE_CQ);
         let is_create_eq = now.opcode == bits::<8>(opcode::CREATE_EQ);
         let is_create_mr = now.opcode == bits::<8>(opcode::CREATE_MR);
+        let is_rekey_mr = now.opcode == bits::<8>(opcode::REKEY_MR);
+        let revives = is_create_mr || is_rekey_mr;
         let cqn = if is_create_cq {
             new_cq.cqn.get_bits::<CQ_W>(0)
         } else {
@@ -277,16 +196,12 @@ impl Logic for Cmd {
         } else {
             cq_look
         };
-        let mr_in = if self.go.val().opcode == bits::<8>(opcode::CREATE_MR) {
-            new_mr.index
-        } else {
-            obj.number
-        };
-        let mr_number = if is_create_mr {
-            new_mr.index
-        } else {
-            obj.number
-        };
+        // both commands that give a key name it alike
+        let op_in = self.go.val().opcode;
+        let keyed_in =
+            op_in == bits::<8>(opcode::CREATE_MR) || op_in == bits::<8>(opcode::REKEY_MR);
+        let mr_in = if keyed_in { new_mr.index } else { obj.number };
+        let mr_number = if revives { new_mr.index } else { obj.number };
         self.mrs.raddr.next = mr_in.get_bits::<MR_W>(0);
         let mr_exists = self.mrs.rdata.val();
         let eqn8 = if is_create_eq {
@@ -401,7 +316,7 @@ impl Logic for Cmd {
                             mr_write = true;
                             n.step = Step::Finish;
                         }
-                        opcode::index::DESTROY_MR => {
+                        opcode::index::DESTROY_MR | opcode::index::REKEY_MR => {
                             mr_write = true;
                             n.step = Step::Drain;
                         }
@@ -496,7 +411,7 @@ impl Logic for Cmd {
                         Step::SendUse
                     } else if now.opcode == bits::<8>(opcode::DESTROY_CQ) {
                         Step::WriteCq
-                    } else if now.opcode == bits::<8>(opcode::DESTROY_MR) {
+                    } else if is_rekey_mr || now.opcode == bits::<8>(opcode::DESTROY_MR) {
                         Step::Finish
                     } else {
                         Step::Store
@@ -696,12 +611,13 @@ impl Logic for Cmd {
         } else {
             mr_number.get_bits::<MR_W>(0)
         };
-        self.mrs.wdata.next = !clearing && is_create_mr;
+        self.mrs.wdata.next = !clearing && revives;
         self.mr_valid.next = mr_write;
         self.mr.next = MrWrite {
+            key_only: is_rekey_mr,
             index: mr_number.get_bits::<MR_W>(0),
             entry: MrEntry {
-                valid: is_create_mr,
+                valid: revives,
                 variant: new_mr.key_variant,
                 pd: new_mr.pd,
                 rights: new_mr.rights.get_bits::<4>(0),

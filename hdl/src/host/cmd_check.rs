@@ -5,7 +5,7 @@ use crate::layout::logic_struct;
 use crate::types::QpCfg;
 use rocenic_contract::cmd::{
     TRANSITIONS, access, attr, create_cq, create_eq, create_mr, create_qp, modify_qp, object,
-    qp_flag, qp_state, query_qp, set_port, transport,
+    qp_flag, qp_state, query_qp, rekey_mr, set_port, transport,
 };
 use rocenic_contract::{caps, regs as bar};
 use rocenic_contract::{
@@ -40,6 +40,13 @@ pub fn ring_ok(base: Bits<64>, log2: Bits<8>, entry: usize) -> bool {
     let size = (one << log2.get_bits::<4>(0)) << (entry as u64);
     log2 <= bits::<8>(caps::LOG2_RING as u64) && (base & (size - 1) & bits::<64>(PAGE_MASK)) == 0
 }
+
+/// REKEY_MR names the key where CREATE_MR does.
+const _: () = assert!(
+    rekey_mr::KEY_VARIANT.offset == create_mr::KEY_VARIANT.offset
+        && rekey_mr::INDEX.offset == create_mr::INDEX.offset
+        && rekey_mr::INDEX.width == create_mr::INDEX.width
+);
 
 /// Where a region ends: the addresses behind its last byte.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]

@@ -160,6 +160,10 @@ impl Logic for CmdVerdict {
                 r.exists = self.mr_exists.val();
                 r.param = number_ok;
             }
+            opcode::index::REKEY_MR => {
+                r.index = (new_mr.index >> MR_W as u64) == 0;
+                r.exists = self.mr_exists.val();
+            }
             opcode::index::CREATE_QP => {
                 r.index = qpn_ok;
                 r.exists = self.qp_exists.val();
@@ -203,6 +207,7 @@ impl Logic for CmdVerdict {
             opcode::index::DESTROY_CQ => removal(q),
             opcode::index::DESTROY_MR => removal(q),
             opcode::index::DESTROY_QP => removal(q),
+            opcode::index::REKEY_MR => use_of(q),
             opcode::index::MODIFY_QP => use_of(q),
             opcode::index::QUERY_QP => use_of(q),
             _ => bits::<8>(status::BAD_OPCODE),

@@ -2,7 +2,8 @@
 //!
 //! The channels to the engines are those of `cmd` and `doorbells`; `aw` … `r` are AXI4-Lite.
 use super::axil_regs::{ADDR_W, AxilRegs, DeviceStatus};
-use super::cmd::{Cmd, DRAINS, ENGINES};
+use super::cmd::Cmd;
+use super::cmd_steps::{DRAINS, ENGINES};
 use super::counters::Counters;
 use super::cq_engine::{CqBell, CqWrite};
 use super::doorbells::Doorbells;

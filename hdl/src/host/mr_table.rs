@@ -8,10 +8,12 @@
 //! |---|---|
 //! | `tx`, `rx`, `resp` | `MrReq` in, every cycle |
 //! | `tx_rsp`, `rx_rsp`, `resp_rsp` | `MrRsp`, exactly 3 cycles later, in order |
-//! | `write` | an entry to store, a cycle later; `valid` = 0 takes the region away |
+//! | `write` | an entry to store, a cycle later; `valid` = 0 takes the region away; `key_only`: its key alone |
+//! | `inv`, `inv_done`, `inv_ok` | takes a key away (`mr_keys`) |
 //! | `busy` | the table is being cleared after reset: all lookups fail |
 //!
 //! Never stalls. A lookup in the two cycles from a write on sees the old entry.
+use super::mr_keys::{MrKey, MrKeys};
 use crate::arith::{Pieces, pieces, pieces_minus, total, total64};
 use crate::cfg::*;
 use crate::prim::*;
@@ -34,10 +36,8 @@ pub struct MrEntry {
 /// A region as the ports keep it.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct MrStored {
-    valid: Bit,
-    variant: Bits<8>,
-    pd: Bits<16>,
-    rights: Bits<4>,
+    pub pd: Bits<16>,
+    pub rights: Bits<4>,
     va: Bits<64>,
     /// First address behind it, up to 2^64.
     end: Bits<65>,
@@ -49,6 +49,7 @@ pub struct MrStored {
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Incoming {
     valid: Bit,
+    key_only: Bit,
     index: Bits<MR_W>,
     region: MrEntry,
     end: Pieces,
@@ -56,13 +57,17 @@ struct Incoming {
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct MrStore {
-    valid: Bit,
-    index: Bits<MR_W>,
-    entry: MrStored,
+    pub valid: Bit,
+    /// The region stays as it is.
+    pub key_only: Bit,
+    pub index: Bits<MR_W>,
+    pub key: MrKey,
+    pub entry: MrStored,
 }
 
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct MrWrite {
+    pub key_only: Bit,
     pub index: Bits<MR_W>,
     pub entry: MrEntry,
 }
@@ -86,6 +91,7 @@ pub struct MrPort {
     pub rsp_valid: Signal<Out, Bit>,
     pub rsp: Signal<Out, MrRsp>,
     pub store: Signal<In, MrStore>,
+    keys: Sdpram<MrKey, MR_W>,
     entries: Sdpram<MrStored, MR_W>,
     req_q: Reg<MrReq>,
     bounds: Reg<Bounds>,
@@ -98,20 +104,26 @@ impl Logic for MrPort {
     #[rtl]
     fn update(&mut self) {
         regs!(self, clock, req_q, bounds, answer, v1, v2, v3);
-        clocks!(self, clock, entries);
+        clocks!(self, clock, keys, entries);
         let store = self.store.val();
-        self.entries.we.next = store.valid;
+        let index = self.req.val().key.get_bits::<MR_W>(8);
+        self.keys.we.next = store.valid;
+        self.keys.waddr.next = store.index;
+        self.keys.wdata.next = store.key;
+        self.keys.raddr.next = index;
+        self.entries.we.next = store.valid && !store.key_only;
         self.entries.waddr.next = store.index;
         self.entries.wdata.next = store.entry;
-        self.entries.raddr.next = self.req.val().key.get_bits::<MR_W>(8);
+        self.entries.raddr.next = index;
 
         self.req_q.d.next = self.req.val();
         self.v1.d.next = self.req_valid.val();
 
         let q = self.req_q.q.val();
+        let k = self.keys.rdata.val();
         let e = self.entries.rdata.val();
         let index_ok = q.key.get_bits::<{ 24 - MR_W }>(8 + MR_W) == 0;
-        let key_ok = e.valid && index_ok && e.variant == q.key.get_bits::<8>(0);
+        let key_ok = k.valid && index_ok && k.variant == q.key.get_bits::<8>(0);
         self.bounds.d.next = Bounds {
             ok: key_ok && e.pd == q.pd && (q.need & !e.rights) == 0 && q.va >= e.va,
             end: pieces(q.va, bit_cast::<64, 32>(q.len)),
@@ -155,6 +167,12 @@ pub struct MrTable {
     pub write_valid: Signal<In, Bit>,
     pub write: Signal<In, MrWrite>,
     pub busy: Signal<Out, Bit>,
+    pub inv_valid: Signal<In, Bit>,
+    pub inv_ready: Signal<Out, Bit>,
+    pub inv: Signal<In, InvReq>,
+    pub inv_done: Signal<Out, Bit>,
+    pub inv_ok: Signal<Out, Bit>,
+    keys: MrKeys,
     tx_port: MrPort,
     rx_port: MrPort,
     resp_port: MrPort,
@@ -165,7 +183,8 @@ impl Logic for MrTable {
     #[rtl]
     fn update(&mut self) {
         regs!(self, clock, incoming);
-        clocks!(self, clock, tx_port, rx_port, resp_port, clear);
+        clocks!(self, clock, keys, tx_port, rx_port, resp_port, clear);
+        self.keys.reset.next = self.reset.val();
         self.tx_port.reset.next = self.reset.val();
         self.rx_port.reset.next = self.reset.val();
         self.resp_port.reset.next = self.reset.val();
@@ -173,11 +192,20 @@ impl Logic for MrTable {
         let busy = self.clear.busy.val();
         self.busy.next = busy;
         let w = self.write.val();
+        let writes = busy || self.write_valid.val();
+        let kill = self.keys.kill_valid.val() && !writes;
         self.incoming.d.next = Incoming {
-            valid: busy || self.write_valid.val(),
-            index: if busy { self.clear.addr.val() } else { w.index },
+            valid: writes || kill,
+            key_only: !busy && (kill || w.key_only),
+            index: if busy {
+                self.clear.addr.val()
+            } else if kill {
+                self.keys.kill.val()
+            } else {
+                w.index
+            },
             region: MrEntry {
-                valid: !busy && w.entry.valid,
+                valid: !busy && !kill && w.entry.valid,
                 ..w.entry
             },
             end: pieces(w.entry.va, w.entry.len),
@@ -186,10 +214,13 @@ impl Logic for MrTable {
         let i = self.incoming.q.val();
         let store = MrStore {
             valid: i.valid,
+            key_only: i.key_only,
             index: i.index,
-            entry: MrStored {
+            key: MrKey {
                 valid: i.region.valid,
                 variant: i.region.variant,
+            },
+            entry: MrStored {
                 pd: i.region.pd,
                 rights: i.region.rights,
                 va: i.region.va,
@@ -197,6 +228,13 @@ impl Logic for MrTable {
                 to_iova: total64(i.to_iova),
             },
         };
+        self.keys.store.next = store;
+        self.keys.busy.next = writes;
+        self.keys.inv_valid.next = self.inv_valid.val();
+        self.inv_ready.next = self.keys.inv_ready.val();
+        self.keys.inv.next = self.inv.val();
+        self.inv_done.next = self.keys.done_valid.val();
+        self.inv_ok.next = self.keys.ok.val();
         self.tx_port.store.next = store;
         self.rx_port.store.next = store;
         self.resp_port.store.next = store;

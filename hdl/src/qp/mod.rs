@@ -21,6 +21,7 @@ pub mod rq_fetch;
 pub mod rq_flush;
 pub mod rx_access;
 pub mod rx_dispatch;
+pub mod rx_inval;
 pub mod rx_park;
 pub mod rx_path;
 pub mod rx_retire;

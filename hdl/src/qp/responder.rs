@@ -9,6 +9,7 @@
 //! | `look` | receive queue of a QP: producer index and the laps of its slots (see `rq_fetch`), a cycle later |
 //! | `answered` | READs and atomics that are answered; no back-pressure |
 //! | `exec` | what to do, in order, no back-pressure: taken only while `room` |
+//! | `released` | pulse: the message with a key to invalidate is decided; since it went to `exec` nothing was taken |
 //! | `again` | the token comes too early: parked packets go first |
 //!
 //! | PSN | answer |
@@ -135,6 +136,7 @@ pub struct Responder {
     pub answered_valid: Signal<In, Bit>,
     pub answered: Signal<In, RespDone>,
     pub room: Signal<In, Bit>,
+    pub released: Signal<In, Bit>,
     pub exec_valid: Signal<Out, Bit>,
     pub exec: Signal<Out, RxExec>,
     pub again: Signal<Out, Bit>,
@@ -143,6 +145,8 @@ pub struct Responder {
     contexts: CtxRam<Context, QP_W>,
     answers: Sdpram<Bits<RD_W>, QP_W>,
     busy: Reg<Bit>,
+    /// A key is being invalidated: nobody may look it up meanwhile.
+    hold: Reg<Bit>,
     held: Reg<RxReq>,
     compared: Reg<Compared>,
     out_valid: Reg<Bit>,
@@ -154,13 +158,15 @@ impl Logic for Responder {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, busy, held, compared, out_valid, out, counted, view_q
+            self, clock, busy, hold, held, compared, out_valid, out, counted, view_q
         );
         clocks!(self, clock, contexts, answers);
         self.contexts.reset.next = self.reset.val();
 
         // first cycle: take one, read its context; parked packets first, they are at most one in seven
-        let free = !self.contexts.busy.val() && !self.busy.q.val() && self.room.val();
+        let x = self.compared.q.val();
+        let hold = self.hold.q.val() || (x.valid && x.r.invalidate);
+        let free = !self.contexts.busy.val() && !self.busy.q.val() && !hold && self.room.val();
         let resume = self.res_valid.val();
         let next = if resume {
             self.res.val()
@@ -219,7 +225,6 @@ impl Logic for Responder {
         };
 
         // third cycle: decide
-        let x = self.compared.q.val();
         let busy = x.valid;
         let r = x.r;
         let c = x.c;
@@ -329,6 +334,8 @@ impl Logic for Responder {
                 cqe_opcode::RECV_WRITE_IMM.into()
             } else if r.has_imm {
                 cqe_opcode::RECV_IMM.into()
+            } else if r.invalidate {
+                cqe_opcode::RECV_INV.into()
             } else {
                 cqe_opcode::RECV.into()
             },
@@ -353,6 +360,7 @@ impl Logic for Responder {
             act.msn = msn;
             act.last = r.last;
             act.uses_rqe = r.send || r.needs_rqe;
+            act.invalidate = r.invalidate;
             act.cqe = r.completes_rqe;
             if r.rtr && !c.established {
                 act.note = eqe_event::COMM_ESTABLISHED.into();
@@ -390,6 +398,12 @@ impl Logic for Responder {
             act.note = eqe_event::QP_REQUEST_ERROR.into();
             act.fatal = true;
         }
+        if busy && good && r.invalidate {
+            self.hold.d.next = true;
+        }
+        if self.released.val() {
+            self.hold.d.next = false;
+        }
         self.out_valid.d.next = busy && !park && !early;
         self.out.d.next = RxExec {
             act,
@@ -421,6 +435,7 @@ impl Logic for Responder {
         self.counts.next = self.counted.q.val();
         if self.reset.val() {
             self.busy.d.next = false;
+            self.hold.d.next = false;
             self.compared.d.next.valid = false;
             self.out_valid.d.next = false;
             self.counted.d.next = RxCounts::default();

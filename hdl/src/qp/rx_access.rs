@@ -7,6 +7,7 @@
 //! | `exec` | what the loop decided; sent only while `room` |
 //! | `slot_at` / `slot` | receive WQE `{qpn, index}`, a cycle later |
 //! | `mr_req` / `mr_rsp` | region table, answer 3 cycles later |
+//! | `inv`, `inv_done`, `inv_ok` | keys that messages invalidate; `released`: that is decided, the next packet may come |
 //! | `free` | the receive WQE of a finished message is used up |
 //! | `wr`, `act` | what to write, and what to do when it is written; both in order, one each a packet (tokens: `act` alone) |
 //!
@@ -15,11 +16,13 @@
 //! | WRITE, READ, atomic: key, PD, right, bounds | NAK remote access error, event |
 //! | atomic: address not a multiple of 8 | NAK invalid request, event |
 //! | SEND longer than its receive WQE | NAK invalid request, CQE length error |
+//! | key to invalidate is not theirs, or dead already | CQE, event; the message counts (`rx_inval`) |
 //! | key of the receive WQE, its shape (more than one piece), its fetch | NAK remote operational error, CQE |
 //!
 //! The key comes before an empty receive ring and before too many READs: such a request is checked too.
 //! Packets of 0 bytes are not checked. After a failed check nothing of the QP is moved or answered.
 //! A packet every 2 cycles (as the loop gives them), 8 cycles from `exec` to `wr`.
+use super::rx_inval::RxInval;
 use super::{BLOCK, BLOCKS_W, RqeFree, RqeSlot, RxAct, RxCounts, RxExec, RxKind, blocks_of};
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
@@ -79,6 +82,13 @@ pub struct RxAccess {
     pub act_ready: Signal<In, Bit>,
     pub act: Signal<Out, RxAct>,
     pub counts: Signal<Out, RxCounts>,
+    pub inv_valid: Signal<Out, Bit>,
+    pub inv_ready: Signal<In, Bit>,
+    pub inv: Signal<Out, InvReq>,
+    pub inv_done: Signal<In, Bit>,
+    pub inv_ok: Signal<In, Bit>,
+    pub released: Signal<Out, Bit>,
+    inval: RxInval,
     /// QPs with a failed check.
     dead: Sdpram<Bit, QP_W>,
     at_slot: Reg<Stage>,
@@ -105,7 +115,8 @@ impl Logic for RxAccess {
         for i in 0..4 {
             self.at_mr[i].clock.next = self.clock.val();
         }
-        clocks!(self, clock, dead, writes, acts);
+        clocks!(self, clock, dead, writes, acts, inval);
+        self.inval.reset.next = self.reset.val();
         self.writes.reset.next = self.reset.val();
         self.acts.reset.next = self.reset.val();
 
@@ -247,9 +258,26 @@ impl Logic for RxAccess {
         }
         let ends = y.act.op != QpOpKind::Modify && y.act.op != QpOpKind::StartSq;
         let revive = y.act.kind == RxKind::Op && ends;
-        self.dead.we.next = b.valid && (fail || revive);
-        self.dead.waddr.next = y.act.qpn;
-        self.dead.wdata.next = fail;
+        // nothing stands behind a packet that invalidates, so this is the cycle of no other one
+        let waits = b.valid && y.act.invalidate && y.run && alive && !fail;
+        let late = self.inval.o_valid.val();
+        let spoilt = late && self.inval.o.val().fatal;
+        self.inval.i_valid.next = waits;
+        self.inval.i.next = act;
+        self.inval.pd.next = y.pd;
+        self.inv_valid.next = self.inval.inv_valid.val();
+        self.inval.inv_ready.next = self.inv_ready.val();
+        self.inv.next = self.inval.inv.val();
+        self.inval.inv_done.next = self.inv_done.val();
+        self.inval.inv_ok.next = self.inv_ok.val();
+        self.released.next = late || (b.valid && y.act.invalidate && !waits);
+        self.dead.we.next = (b.valid && (fail || revive)) || spoilt;
+        self.dead.waddr.next = if late {
+            self.inval.o.val().qpn
+        } else {
+            y.act.qpn
+        };
+        self.dead.wdata.next = fail || spoilt;
         let ok = moves && alive && !fail;
         self.writes.i_valid.next = b.valid && !token;
         self.writes.i_data.next = WriteCmd {
@@ -261,8 +289,8 @@ impl Logic for RxAccess {
         self.wr_valid.next = self.writes.o_valid.val();
         self.wr.next = self.writes.o_data.val();
         self.writes.o_ready.next = self.wr_ready.val();
-        self.acts.i_valid.next = b.valid;
-        self.acts.i_data.next = act;
+        self.acts.i_valid.next = (b.valid && !waits) || late;
+        self.acts.i_data.next = if late { self.inval.o.val() } else { act };
         self.act_valid.next = self.acts.o_valid.val();
         self.act.next = self.acts.o_data.val();
         self.acts.o_ready.next = self.act_ready.val();

@@ -357,9 +357,10 @@ impl Logic for RxDispatch {
             first: d.first,
             last: d.last,
             has_imm: d.imm,
+            invalidate: d.invalidate,
             needs_rqe: d.needs_rqe,
             completes_rqe: d.completes_rqe,
-            allowed: (d.send && !d.invalidate)
+            allowed: d.send
                 || (d.write && qp.remote_write)
                 || (d.read && qp.remote_read)
                 || (d.atomic && qp.remote_atomic),

@@ -10,6 +10,7 @@
 //! | `ack` | ACKs for the completer |
 //! | `rd` / `beat` | receive WQE reads |
 //! | `mr_req` / `mr_rsp` | region table, answer 3 cycles later |
+//! | `inv`, `inv_done`, `inv_ok` | keys that messages invalidate |
 //! | `wr` / `done` | payload writes; `done` in order, never refused |
 //! | `ack_out`, `cqe`, `fault` | answers |
 //! | `rd_out` | READs that are due; `answered`: those that were answered |
@@ -56,6 +57,11 @@ pub struct RxPath {
     pub mr_req_valid: Signal<Out, Bit>,
     pub mr_req: Signal<Out, MrReq>,
     pub mr_rsp: Signal<In, MrRsp>,
+    pub inv_valid: Signal<Out, Bit>,
+    pub inv_ready: Signal<In, Bit>,
+    pub inv: Signal<Out, InvReq>,
+    pub inv_done: Signal<In, Bit>,
+    pub inv_ok: Signal<In, Bit>,
     pub wr_valid: Signal<Out, Bit>,
     pub wr_ready: Signal<In, Bit>,
     pub wr: Signal<Out, WriteCmd>,
@@ -152,6 +158,12 @@ impl Logic for RxPath {
         self.mr_req_valid.next = self.access.mr_req_valid.val();
         self.mr_req.next = self.access.mr_req.val();
         self.access.mr_rsp.next = self.mr_rsp.val();
+        self.inv_valid.next = self.access.inv_valid.val();
+        self.access.inv_ready.next = self.inv_ready.val();
+        self.inv.next = self.access.inv.val();
+        self.access.inv_done.next = self.inv_done.val();
+        self.access.inv_ok.next = self.inv_ok.val();
+        self.responder.released.next = self.access.released.val();
         self.wr_valid.next = self.access.wr_valid.val();
         self.access.wr_ready.next = self.wr_ready.val();
         self.wr.next = self.access.wr.val();

@@ -63,6 +63,8 @@ pub struct RxReq {
     pub first: Bit,
     pub last: Bit,
     pub has_imm: Bit,
+    /// `imm` is a key to invalidate.
+    pub invalidate: Bit,
     pub needs_rqe: Bit,
     pub completes_rqe: Bit,
     /// The device and the QP's access flags allow the opcode.
@@ -108,6 +110,8 @@ pub struct RxAct {
     pub status: Bits<8>,
     pub byte_len: Bits<32>,
     pub imm: Bits<32>,
+    /// First invalidate the key `imm`.
+    pub invalidate: Bit,
     pub solicited: Bit,
     pub cqn: Bits<CQ_W>,
     /// `contract` event, 0 for none.

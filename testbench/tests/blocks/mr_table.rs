@@ -2,7 +2,7 @@
 use rocenic_contract::cmd::access;
 use rocenic_hdl::cfg::MR_W;
 use rocenic_hdl::host::mr_table::{MrEntry, MrTable, MrWrite};
-use rocenic_hdl::types::{MrReq, MrRsp};
+use rocenic_hdl::types::{InvReq, MrReq, MrRsp};
 use rocenic_testbench::{Dut, Random, Value};
 use rust_hdl_core::prelude::*;
 
@@ -44,9 +44,13 @@ fn table() -> Dut {
     d
 }
 fn store(d: &mut Dut, r: Region, valid: bool) {
+    change(d, r, valid, false);
+}
+fn change(d: &mut Dut, r: Region, valid: bool, key_only: bool) {
     d.put(
         "write",
         &MrWrite {
+            key_only,
             index: bits(r.index),
             entry: MrEntry {
                 valid,
@@ -213,4 +217,177 @@ fn after_reset_no_key_is_good() {
         })
         .collect();
     compare(&mut d, &[], &asks);
+}
+
+/// Asks for a key to be taken away; whether it was.
+fn invalidate(d: &mut Dut, key: u64, pd: u64, local: bool) -> bool {
+    d.put(
+        "inv",
+        &InvReq {
+            key: bits(key),
+            pd: bits(pd),
+            local,
+        },
+    );
+    d.set("inv_valid", 1);
+    assert_eq!(d.get("inv_ready"), 1);
+    d.step();
+    d.set("inv_valid", 0);
+    for _ in 0..30 {
+        if d.get("inv_done") == 1 {
+            let ok = d.get("inv_ok") == 1;
+            d.step();
+            return ok;
+        }
+        d.step();
+    }
+    panic!("the key is never decided");
+}
+
+#[test]
+fn a_key_is_invalidated_once_by_its_own_domain_and_revived_with_another_low_byte() {
+    let mut d = table();
+    let mut r = d.random("invalidate");
+    for round in 0..40u64 {
+        let region = Region {
+            rights: access::LOCAL_WRITE | 1 << (1 + round % 3),
+            ..random_region(&mut r, (round * 101 + 7) % (1 << MR_W))
+        };
+        store(&mut d, region, true);
+        let key = region.index << 8 | region.variant;
+        let good = [Ask {
+            key,
+            va: region.va,
+            len: 1,
+            pd: region.pd,
+            need: 0,
+        }];
+        assert!(
+            !invalidate(&mut d, key, region.pd ^ 1, false),
+            "foreign domain"
+        );
+        assert!(
+            !invalidate(&mut d, key ^ 1, region.pd, false),
+            "other variant"
+        );
+        assert!(
+            !invalidate(&mut d, key ^ 0x100, region.pd, false),
+            "other region"
+        );
+        assert!(
+            !invalidate(&mut d, key | 0xff << 24, region.pd, false),
+            "beyond the table"
+        );
+        compare(&mut d, &[region], &good);
+        assert!(invalidate(&mut d, key, region.pd, round % 2 == 1));
+        compare(&mut d, &[], &good);
+        assert!(!invalidate(&mut d, key, region.pd, true), "dead already");
+        let revived = Region {
+            variant: (region.variant + 1) & 0xff,
+            ..region
+        };
+        // of this write only the key counts
+        let noise = Region {
+            variant: revived.variant,
+            ..random_region(&mut r, region.index)
+        };
+        change(&mut d, noise, true, true);
+        compare(&mut d, &[revived], &good);
+        let key = revived.index << 8 | revived.variant;
+        compare(&mut d, &[revived], &[Ask { key, ..good[0] }]);
+        compare(&mut d, &[revived], &edges(revived));
+        store(&mut d, revived, false);
+        assert!(!invalidate(&mut d, key, region.pd, true), "destroyed");
+    }
+}
+
+#[test]
+fn a_region_that_nobody_outside_may_use_is_invalidated_only_from_inside() {
+    let mut d = table();
+    let mut r = d.random("local");
+    let region = Region {
+        rights: access::LOCAL_WRITE,
+        ..random_region(&mut r, 9)
+    };
+    store(&mut d, region, true);
+    let key = region.index << 8 | region.variant;
+    assert!(!invalidate(&mut d, key, region.pd, false));
+    assert!(invalidate(&mut d, key, region.pd, true));
+}
+
+#[test]
+fn a_write_of_the_table_while_a_key_is_taken_away_is_never_lost() {
+    let mut d = table();
+    let mut r = d.random("race");
+    for delay in 0..12u64 {
+        for same in [false, true] {
+            let old = Region {
+                rights: 15,
+                ..random_region(&mut r, 100 + delay)
+            };
+            let new = Region {
+                variant: (old.variant + 1) & 0xff,
+                index: if same { old.index } else { old.index + 1000 },
+                rights: 15,
+                ..random_region(&mut r, 0)
+            };
+            store(&mut d, old, true);
+            let key = old.index << 8 | old.variant;
+            d.put(
+                "inv",
+                &InvReq {
+                    key: bits(key),
+                    pd: bits(old.pd),
+                    local: true,
+                },
+            );
+            d.set("inv_valid", 1);
+            let mut done = None;
+            for cycle in 0..40 {
+                if cycle == 1 {
+                    d.set("inv_valid", 0);
+                }
+                if cycle == delay {
+                    d.put(
+                        "write",
+                        &MrWrite {
+                            key_only: false,
+                            index: bits(new.index),
+                            entry: MrEntry {
+                                valid: true,
+                                variant: bits(new.variant),
+                                pd: bits(new.pd),
+                                rights: bits(new.rights),
+                                va: bits(new.va),
+                                len: bits(new.len),
+                                iova: bits(new.iova),
+                            },
+                        },
+                    );
+                    d.set("write_valid", 1);
+                }
+                if d.get("inv_done") == 1 {
+                    assert!(done.is_none());
+                    done = Some(d.get("inv_ok") == 1);
+                }
+                d.step();
+                d.set("write_valid", 0);
+            }
+            let done = done.expect("the key is decided");
+            assert!(done || same, "delay {delay}: the key was there");
+            let asks: Vec<Ask> = [old, new]
+                .iter()
+                .map(|n| Ask {
+                    key: n.index << 8 | n.variant,
+                    va: n.va,
+                    len: 1,
+                    pd: n.pd,
+                    need: 0,
+                })
+                .collect();
+            println!("delay {delay}, same region: {same}, invalidated: {done}");
+            compare(&mut d, &[new], &asks);
+            store(&mut d, new, false);
+        }
+    }
 }

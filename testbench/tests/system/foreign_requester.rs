@@ -19,6 +19,8 @@ struct Case {
     rights: Access,
     /// The NAK it ends with, if it does.
     syndrome: Option<u8>,
+    /// How the host's receive ends; by default as the syndrome asks for. Its message invalidates the region's key.
+    invalidates: Option<Status>,
 }
 impl Default for Case {
     fn default() -> Self {
@@ -30,6 +32,7 @@ impl Default for Case {
             access: Access::REMOTE_WRITE | Access::REMOTE_READ,
             rights: Access::REMOTE_WRITE | Access::REMOTE_READ,
             syndrome: None,
+            invalidates: None,
         }
     }
 }
@@ -84,14 +87,17 @@ fn run(case: Case) -> Option<Summary> {
         hello.write(8, &remote.va.to_be_bytes());
         hello.write(16, &data);
         qp.post_send(&SendRequest::send(&[hello.all()]).id(1))?;
-        let ends = if case.syndrome.is_some() {
+        let ends = case.invalidates.unwrap_or(if case.syndrome.is_some() {
             Status::WrFlushErr
         } else {
             Status::Success
-        };
+        });
         for (id, status) in [(1, Status::Success), (2, ends)] {
             let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
             ensure!((w.id, w.status) == (id, status), "{w:?}");
+            let key = w.invalidated;
+            let gone = id == 2 && case.invalidates == Some(Status::Success);
+            ensure!(key == gone.then_some(remote.rkey), "{w:?}");
         }
         if case.syndrome.is_some() {
             // what it had accepted before is still on its way
@@ -230,4 +236,19 @@ fn reads_that_key_bounds_rights_or_depth_forbid_get_their_nak() {
     for c in cases {
         run(c);
     }
+}
+
+#[test]
+fn a_send_with_invalidate_takes_the_regions_key_away_or_ends_in_an_error() {
+    run(Case {
+        scenario: "invalidate",
+        syndrome: Some(0x62),
+        invalidates: Some(Status::Success),
+        ..Case::default()
+    });
+    run(Case {
+        scenario: "invalidate_other",
+        invalidates: Some(Status::RemInvReqErr),
+        ..Case::default()
+    });
 }

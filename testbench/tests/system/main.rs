@@ -5,6 +5,7 @@ mod determinism;
 mod foreign;
 mod foreign_requester;
 mod isolation;
+mod keys;
 mod killed;
 mod pair;
 mod query;

@@ -29,6 +29,8 @@ pub struct Bench {
     pub fault: ChannelSink<QpFault>,
     pub qps: BTreeMap<u32, Qp>,
     pub configs: BTreeMap<u32, QpCfg>,
+    /// Keys that the models have invalidated.
+    killed: Vec<u32>,
     pi: HashMap<u32, u16>,
     /// What each packet has to write.
     pub want: Vec<Option<(u64, u64)>>,
@@ -120,6 +122,7 @@ impl Bench {
             fault,
             qps: BTreeMap::new(),
             configs: BTreeMap::new(),
+            killed: vec![],
             pi: HashMap::new(),
             want: vec![],
             ops: 0,
@@ -282,8 +285,11 @@ impl Bench {
     /// Sends a packet that the model sees too.
     pub fn send(&mut self, qpn: u32, p: Packet) {
         let id = self.want.len();
-        let regions = self.host.borrow().regions.clone();
-        let w = self.qps.get_mut(&qpn).unwrap().packet(&p, &regions, id);
+        let mut regions = self.host.borrow().regions.clone();
+        regions.retain(|r| !self.killed.contains(&r.key));
+        let qp = self.qps.get_mut(&qpn).unwrap();
+        let w = qp.packet(&p, &regions, id);
+        self.killed.extend(qp.kills.take());
         self.want.push(w);
         let h = self.header(qpn, &p);
         self.host.borrow_mut().packets.push_back(h);

@@ -1,4 +1,5 @@
 //! Everything around the receive path: packet buffer cells, the host's rings and regions, the payload writer.
+use rocenic_contract::cmd::access;
 use rocenic_contract::rqe::Rqe;
 use rocenic_contract::sge;
 use rocenic_hdl::cfg::CELL_W;
@@ -23,6 +24,11 @@ pub struct Region {
     pub iova: u64,
 }
 impl Region {
+    /// Whether a message to a QP of domain `pd` may take `key` away.
+    pub fn may_go(&self, key: u32, pd: u16) -> bool {
+        let outside = access::REMOTE_WRITE | access::REMOTE_READ | access::REMOTE_ATOMIC;
+        self.key == key && self.pd == pd && self.rights & outside != 0
+    }
     /// Where `len` bytes at `va` are, if the key allows it: exact arithmetic, no wrap.
     pub fn find(all: &[Region], key: u32, pd: u16, need: u64, va: u64, len: u64) -> Option<u64> {
         let r = all.iter().find(|r| r.key == key)?;
@@ -44,6 +50,8 @@ pub struct Written {
 #[derive(Default)]
 pub struct State {
     pub regions: Vec<Region>,
+    /// Keys that were taken away, each with the cycle.
+    pub killed: Vec<(u32, u64)>,
     /// Ring memory, by 64-byte line.
     pub lines: HashMap<u64, [u8; 64]>,
     pub read_errors: HashSet<u64>,
@@ -121,6 +129,11 @@ pub struct Host {
     reads: Vec<Reading>,
     wr: Channel,
     done: Channel,
+    inv: Channel,
+    inv_done: UintPort,
+    inv_ok: UintPort,
+    /// When the key that is being invalidated is decided, and how.
+    inval: Option<(u64, bool)>,
     done_live: bool,
     /// Packet, error, earliest cycle.
     dones: VecDeque<(usize, bool, u64)>,
@@ -150,6 +163,10 @@ impl Host {
             reads: vec![],
             wr: Channel::new(dut, "wr"),
             done: Channel::new(dut, "done"),
+            inv: Channel::new(dut, "inv"),
+            inv_done: dut.pin("inv_done"),
+            inv_ok: dut.pin("inv_ok"),
+            inval: None,
             done_live: false,
             dones: VecDeque::new(),
         };
@@ -182,6 +199,21 @@ impl Agent for Host {
             iova: iova.into(),
         };
         self.answers.push_back((cycle + 3, value::pack(&rsp)));
+        // keys that messages take away
+        if self.inv.moves() {
+            let q = Value::<InvReq>::new(self.inv.data.get(), cycle);
+            assert!(self.inval.is_none() && q.field("local") == 0);
+            let key = q.field("key") as u32;
+            let at = s
+                .regions
+                .iter()
+                .position(|r| r.may_go(key, q.field("pd") as u16));
+            if let Some(i) = at {
+                s.regions.remove(i);
+                s.killed.push((key, cycle));
+            }
+            self.inval = Some((cycle + self.r.within(1, 30), at.is_some()));
+        }
         // ring reads
         if self.rd.moves() {
             let q = Value::<ReadReq>::new(self.rd.data.get(), cycle);
@@ -258,6 +290,15 @@ impl Agent for Host {
             }
             _ => self.mr_rsp.set(&[self.r.next_u64(), 1]),
         }
+        let decided = self.inval.take_if(|(at, _)| *at <= cycle);
+        self.inv_done.set(decided.is_some().into());
+        self.inv_ok
+            .set(decided.map_or(self.r.percent(50), |d| d.1).into());
+        self.inv
+            .ready
+            .as_ref()
+            .unwrap()
+            .set((self.inval.is_none() && self.r.percent(50)).into());
         // one beat of any read that is due
         let ready: Vec<usize> = (0..self.reads.len())
             .filter(|&i| self.reads[i].at <= cycle && !s.hold_reads)

@@ -21,6 +21,7 @@ pub mod op {
     pub const ACK: u8 = 0x11;
     pub const CMP_SWAP: u8 = 0x13;
     pub const FETCH_ADD: u8 = 0x14;
+    pub const SEND_LAST_INV: u8 = 0x16;
     pub const SEND_ONLY_INV: u8 = 0x17;
     pub const UC_SEND_ONLY: u8 = 0x24;
     pub const CNP: u8 = 0x81;
@@ -178,6 +179,8 @@ pub struct Qp {
     pub cqes: Vec<Cqe>,
     /// Event numbers; 0: the completion tells.
     pub faults: Vec<u8>,
+    /// The key that the last packet invalidated.
+    pub kills: Option<u32>,
 }
 impl Qp {
     pub fn new(pd: u16, pmtu: u64, epsn: u32) -> Qp {
@@ -204,6 +207,7 @@ impl Qp {
             acks: vec![],
             cqes: vec![],
             faults: vec![],
+            kills: None,
         }
     }
     fn answer(&mut self, psn: u32, syndrome: u8, id: usize) {
@@ -224,7 +228,7 @@ impl Qp {
             status,
             opcode,
             byte_len: if bad { 0 } else { byte_len as u32 },
-            imm: if opcode == 0x81 || opcode == 0x82 {
+            imm: if matches!(opcode, 0x81..=0x83) {
                 p.imm
             } else {
                 0
@@ -289,7 +293,7 @@ impl Qp {
             Some(m) => !first && m.what == what,
         };
         let allowed = match what {
-            What::Send => p.opcode != 0x16 && p.opcode != 0x17,
+            What::Send => true,
             What::Write => self.remote_write,
             What::Read => self.remote_read,
             What::Atomic => self.remote_atomic,
@@ -416,7 +420,19 @@ impl Qp {
         };
         if last {
             self.msn = (self.msn + 1) & 0xff_ffff;
-            if uses {
+            let takes_key = matches!(p.opcode, 0x16 | 0x17);
+            if takes_key && !regions.iter().any(|r| r.may_go(p.imm, self.pd)) {
+                // the message was right and is acknowledged, its completion is not (IBTA 9.9.3, class J)
+                self.answer(p.psn, 0x1f, id);
+                self.dead = true;
+                self.complete(INV_REQ, 0x80, 0, p, id);
+                self.faults.push(0);
+                return place.map(|a| (a, p.len));
+            }
+            if takes_key {
+                self.kills = Some(p.imm);
+                self.complete(OK, 0x83, before + p.len, p, id);
+            } else if uses {
                 let (opcode, bytes) = match (what, imm) {
                     (What::Send, false) => (0x80, before + p.len),
                     (What::Send, true) => (0x82, before + p.len),

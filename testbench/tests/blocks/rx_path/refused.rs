@@ -154,12 +154,6 @@ fn what_the_qp_or_the_device_does_not_do_is_an_invalid_request() {
         0,
         false,
     );
-    invalid(
-        "send with invalidate",
-        &[packet(op::SEND_ONLY_INV, PSN, 8)],
-        1,
-        true,
-    );
 }
 
 #[test]

@@ -1,0 +1,64 @@
+//! Keys of a region over its life, with two NICs.
+use super::pair::{A, B, LONG, stuck};
+use anyhow::{Result, ensure};
+use rocenic_driver::*;
+use rocenic_testbench::system::{Pair, PairConfig, exchange};
+
+#[test]
+fn a_region_with_a_new_key_is_written_under_that_one_and_under_no_other() {
+    let library = super::library();
+    let config = PairConfig::default();
+    let (to_b, mut from_a) = exchange::<Endpoint>(&config.link);
+    let (to_a, mut from_b) = exchange::<(Endpoint, [RemoteMemory; 3])>(&config.link);
+    let (a_done, mut hear_a) = exchange::<()>(&config.link);
+    let a = move |t| -> Result<()> {
+        let c = Context::open(t)?;
+        c.set_port(A)?;
+        let pd = c.alloc_pd()?;
+        let cq = c.create_cq(64)?;
+        let qp = pd.qp(&cq, &cq).build()?.init()?;
+        to_b.say(&c, qp.endpoint()?);
+        let (peer, keys) = from_b.hear(&c, LONG)?;
+        let mut qp = qp.connect(&Connection::to(peer))?;
+        qp.post_send(&SendRequest::write(b"new", keys[2]).id(1))?;
+        let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
+        ensure!((w.id, w.status) == (1, Status::Success), "{w:?}");
+        qp.post_send(&SendRequest::write(b"old", keys[1]).id(2))?;
+        let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
+        ensure!((w.id, w.status) == (2, Status::RemAccessErr), "{w:?}");
+        a_done.say(&c, ());
+        Ok(())
+    };
+    let b = move |t| -> Result<()> {
+        let c = Context::open(t)?;
+        c.set_port(B)?;
+        let pd = c.alloc_pd()?;
+        let cq = c.create_cq(64)?;
+        let rights = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
+        let mut mr = pd.alloc_mr(64, rights)?;
+        let mut keys = [mr.remote(0..64)?; 3];
+        for k in &mut keys[1..] {
+            mr.rekey()?;
+            *k = mr.remote(0..64)?;
+        }
+        ensure!(keys[0].rkey != keys[1].rkey && keys[1].rkey != keys[2].rkey);
+        ensure!(
+            keys.iter()
+                .all(|k| k.rkey >> 8 == keys[0].rkey >> 8 && k.va == mr.va())
+        );
+        let qp = pd.qp(&cq, &cq).build()?.init()?;
+        let peer = from_a.hear(&c, LONG)?;
+        let at = qp.endpoint()?;
+        let _qp = qp.connect(&Connection::to(peer).access(Access::REMOTE_WRITE))?;
+        to_a.say(&c, (at, keys));
+        hear_a.hear(&c, 2 * LONG)?;
+        ensure!(mr.to_vec(0..3) == b"new");
+        // a key that is gone is still a region that can be made anew
+        mr.destroy()?;
+        pd.alloc_mr(64, rights)?;
+        Ok(())
+    };
+    Pair::new(&library, config)
+        .run(a, b)
+        .unwrap_or_else(|e| panic!("{e}"));
+}
