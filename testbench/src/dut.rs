@@ -2,7 +2,9 @@
 use crate::bfm::{Agent, ChannelSink, ChannelSource, Pause};
 use crate::exec::{Clock, Sim};
 use crate::{Random, Value, value};
-use rocenic_sim::verilate::{AnyPort, Library, Model, Options, Port, PortValue, Source, UintPort};
+use rocenic_sim::verilate::{
+    AnyPort, Library, Model, Options, Port, PortSpec, PortValue, Source, UintPort,
+};
 use rust_hdl_core::prelude::{Block, Synth};
 use std::collections::HashMap;
 use std::future::Future;
@@ -13,6 +15,8 @@ use std::pin::Pin;
 pub const PERIOD: u64 = 4000;
 /// Cycles without any queue traffic or finished task after which `run` gives up.
 const STUCK: u64 = 200_000;
+/// Cycles after a reset in which nothing may be offered: more than any block has stages.
+const QUIET: u64 = 32;
 
 /// The device under test. Methods panic with the name of what is wrong: a test cannot go on without its DUT.
 pub struct Dut {
@@ -243,10 +247,36 @@ impl Dut {
             self.pass();
         }
         reset.set(0);
+        self.quiet_after_reset();
         for a in &mut self.agents {
             a.drive(self.ticks.count());
         }
         self.dirty = true;
+    }
+    /// A block that was told nothing says nothing: no channel is offered in the first cycles.
+    fn quiet_after_reset(&mut self) {
+        let of = |input: bool| -> Vec<(String, AnyPort)> {
+            let ports = self.model.ports().iter();
+            let valid = ports.filter(|p| p.input == input && p.name.ends_with("valid"));
+            let port = |p: &PortSpec| Some((p.name.clone(), self.ports.get(&p.name)?.clone()));
+            valid.filter_map(port).collect()
+        };
+        let high = |p: &AnyPort| p.get().iter().any(|w| *w != 0);
+        if of(true).iter().any(|(_, p)| high(p)) {
+            return;
+        }
+        let outputs = of(false);
+        for cycle in 0..QUIET {
+            self.low();
+            for (name, p) in &outputs {
+                assert!(
+                    !high(p),
+                    "`{name}` is high {cycle} cycles after a reset, before any input"
+                );
+            }
+            self.high();
+            self.pass();
+        }
     }
 
     fn low(&mut self) {
