@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `step` | all registers move; low: the block stands still |
 //! | `valid`, `i` | a beat from Ethernet byte 0; bytes from `i.bytes` on do not count; `i.last` ends the CRC |
-//! | `done`, `state`, `bytes` | 2 steps after the last beat: how many bytes that had, and the state after them and [`left_behind`] zeros |
+//! | `done`, `state`, `zeros` | 2 steps after the last beat: the state after its bytes and so many zeros |
 //!
 //! The transmitter covers all bytes and appends [`IcrcTail`]'s output; the checker covers the ICRC too and compares
 //! `state` with [`residue`]. Zeros are taken back in three stages of 0 to 3 steps: the longest steps here, the others in
@@ -91,21 +91,17 @@ const fn step(s: usize, k: usize) -> usize {
 fn back(s: usize) -> [XorNet<32, 32>; 3] {
     std::array::from_fn(|k| XorNet::new(state_map(|c| undo_zeros(c, step(s, k + 1)))))
 }
+/// Bits of the number of zeros that are left to the tail.
+const LEFT: usize = 2 * (STAGES - 1);
 /// Zeros behind a last beat of 1 to 64 bytes: 63 to 0.
 #[rtl_fn]
 fn zeros_behind(bytes: Bits<7>) -> Bits<{ 2 * STAGES }> {
     0 - bytes.get_bits::<{ 2 * STAGES }>(0)
 }
-/// Of these, what `Icrc` leaves to the tail.
-#[rtl_fn]
-fn left_behind(bytes: Bits<7>) -> Bits<{ 2 * (STAGES - 1) }> {
-    zeros_behind(bytes).get_bits::<{ 2 * (STAGES - 1) }>(0)
-}
 
-/// State that a good frame has left when its ICRC was covered too and the last beat had `bytes` bytes.
+/// State that a good frame has left when its ICRC was covered too, `zeros` bytes behind it.
 #[rtl_fn]
-pub fn residue(bytes: Bits<7>) -> Bits<32> {
-    let zeros = left_behind(bytes);
+pub fn residue(zeros: Bits<LEFT>) -> Bits<32> {
     let mut r = bits::<32>(0);
     for n in 0..step(STAGES - 1, 1) {
         if zeros == n as u64 {
@@ -130,7 +126,7 @@ pub struct Icrc {
     pub i: Signal<In, Beat>,
     pub done: Signal<Out, Bit>,
     pub state: Signal<Out, Bits<32>>,
-    pub bytes: Signal<Out, Bits<7>>,
+    pub zeros: Signal<Out, Bits<LEFT>>,
     /// The next beat is the first of a frame.
     fresh: Reg<Bit>,
     tree: XorNet<512, 32>,
@@ -153,7 +149,7 @@ struct Part {
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Sum {
     done: Bit,
-    bytes: Bits<7>,
+    zeros: Bits<LEFT>,
     state: Bits<32>,
 }
 
@@ -167,7 +163,7 @@ impl Default for Icrc {
             i: Default::default(),
             done: Default::default(),
             state: Default::default(),
-            bytes: Default::default(),
+            zeros: Default::default(),
             fresh: Default::default(),
             tree: XorNet::new(Mat::probe(512, 32, |x| {
                 to_bools(advance(0, x.iter().copied()))
@@ -207,12 +203,13 @@ impl Logic for Icrc {
         for k in 0..3 {
             self.back[k].x.next = full;
         }
-        let zeros = if part.last {
-            zeros_behind(part.bytes).get_bits::<2>(2 * (STAGES - 1))
+        let zeros = zeros_behind(part.bytes);
+        let here = if part.last {
+            zeros.get_bits::<2>(LEFT)
         } else {
             0.into()
         };
-        let state = match zeros.index() {
+        let state = match here.index() {
             0 => full,
             1 => self.back[0].y.val(),
             2 => self.back[1].y.val(),
@@ -233,13 +230,13 @@ impl Logic for Icrc {
             self.sum.d.next.done = part.valid && part.last;
             if part.valid {
                 self.sum.d.next.state = state;
-                self.sum.d.next.bytes = part.bytes;
+                self.sum.d.next.zeros = zeros.get_bits::<LEFT>(0);
             }
         }
         let sum = self.sum.q.val();
         self.done.next = sum.done;
         self.state.next = sum.state;
-        self.bytes.next = sum.bytes;
+        self.zeros.next = sum.zeros;
         if self.reset.val() {
             self.fresh.d.next = true;
             self.part.d.next.valid = false;
@@ -252,7 +249,7 @@ impl Logic for Icrc {
 #[derive(LogicBlock)]
 pub struct IcrcTail {
     pub state: Signal<In, Bits<32>>,
-    pub bytes: Signal<In, Bits<7>>,
+    pub zeros: Signal<In, Bits<LEFT>>,
     pub icrc: Signal<Out, Bits<32>>,
     back_1: [XorNet<32, 32>; 3],
     back_4: [XorNet<32, 32>; 3],
@@ -261,7 +258,7 @@ impl Default for IcrcTail {
     fn default() -> Self {
         IcrcTail {
             state: Default::default(),
-            bytes: Default::default(),
+            zeros: Default::default(),
             icrc: Default::default(),
             back_1: back(0),
             back_4: back(1),
@@ -271,7 +268,7 @@ impl Default for IcrcTail {
 impl Logic for IcrcTail {
     #[rtl]
     fn update(&mut self) {
-        let zeros = left_behind(self.bytes.val());
+        let zeros = self.zeros.val();
         let c = self.state.val();
         for k in 0..3 {
             self.back_1[k].x.next = c;

@@ -99,7 +99,7 @@ impl Logic for IcrcCheck {
         self.icrc.i.next = self.covered.q.val().b;
         self.checked.d.next = Checked {
             valid: self.icrc.done.val(),
-            ok: self.icrc.state.val() == residue(self.icrc.bytes.val()),
+            ok: self.icrc.state.val() == residue(self.icrc.zeros.val()),
         };
         self.ok_valid.next = self.checked.q.val().valid;
         self.ok.next = self.checked.q.val().ok;

@@ -60,7 +60,7 @@ impl Logic for IcrcInsert {
         self.icrc.valid.next = self.i_valid.val();
         self.icrc.i.next = self.i.val();
         self.tail.state.next = self.icrc.state.val();
-        self.tail.bytes.next = self.icrc.bytes.val();
+        self.tail.zeros.next = self.icrc.zeros.val();
         if step {
             self.s1.d.next = Stage {
                 valid: self.i_valid.val(),
