@@ -45,7 +45,7 @@ pub const COUNTER_W: usize = (rocenic_contract::counters::COUNT - 1).ilog2() as 
 /// Scatter/gather entries of a send WQE.
 pub const SEND_SGES: usize = 1;
 /// Scatter/gather entries of a receive WQE.
-pub const RECV_SGES: usize = 1;
+pub const RECV_SGES: usize = rocenic_contract::rqe::MAX_SGE;
 /// Payload length of one packet, 0..=4096.
 pub const PLEN_W: usize = 13;
 /// AXI ID: source in the top two bits, tag below.

@@ -621,6 +621,10 @@ impl Logic for roce_nic {
         p = p.replace_bit(index::RX_DROP_PKEY, rx.rx_drop_pkey);
         p = p.replace_bit(index::RX_DROP_TRANSPORT, rx.rx_drop_transport);
         p = p.replace_bit(index::RX_DROP_OUT_OF_ORDER, rx.rx_drop_out_of_order);
+        p = p.replace_bit(index::RX_DROP_SEQUENCE, rx.rx_drop_sequence);
+        p = p.replace_bit(index::RX_DROP_PAYLOAD, rx.rx_drop_payload);
+        p = p.replace_bit(index::RX_DROP_RKEY, rx.rx_drop_rkey);
+        p = p.replace_bit(index::RX_DROP_NO_RQE, rx.rx_drop_no_rqe);
         p = p.replace_bit(index::RX_DUPLICATES, rx.rx_duplicates);
         p = p.replace_bit(index::RX_CNP, rx.rx_cnp);
         p = p.replace_bit(index::TX_FRAMES, sent && self.transmit.m_axis_tlast.val());

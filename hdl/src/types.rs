@@ -309,15 +309,19 @@ pub struct PktRead {
 /// Receive path to the payload writer: move `len` bytes, that begin `payload_at` bytes into the frame at
 /// `head`, to `iova` (len 0: nothing is moved); then free the cells; when the write response
 /// is there (at once for len 0) report `done`. In order.
+/// A payload that goes to several places comes as a command for each, in a row: all but the last say `more`; `total` are
+/// the bytes of all. A last one with len 0 leaves the rest where it is. There is one `done`.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct WriteCmd {
     pub head: Bits<CELL_W>,
     pub payload_at: Bits<7>,
     pub len: Bits<PLEN_W>,
     pub iova: Bits<64>,
+    pub more: Bit,
+    pub total: Bits<PLEN_W>,
 }
 
-/// In order, one for each `WriteCmd`.
+/// In order, one for each packet.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct WriteDone {
     pub error: Bit,

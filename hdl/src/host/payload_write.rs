@@ -6,8 +6,10 @@
 //! | `rd` | to the packet buffer: give these bytes and free the frame; with length 0 only free it |
 //! | `d` | beats of the frame, from the one that holds the first payload byte; `last` on or behind the one with the last |
 //! | `aw`, `w`, `b` | bursts for `axi_write`, split at 4 KiB; the ID is the tag |
-//! | `done` | one for each `cmd`, in order, when all its bytes are written (at its turn when it has none) |
+//! | `done` | one for each packet, in order, when all its bytes are written (at its turn when it has none) |
 //! | `drain_req`, `drain_ack` | all commands taken before the request are done; hold the request until the answer |
+//!
+//! A packet of several parts is read once; `stream::BeatCut` gives its beats to the parts. They have one `done`.
 //!
 //! Every burst, and every command without bytes, takes one of 128 tags; they are given out and retired in order.
 //!
@@ -16,7 +18,7 @@
 //! Never: a burst whose data does not follow.
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg};
-use crate::stream::{Realign, RealignCmd};
+use crate::stream::{BeatCut, CutCmd, Realign, RealignCmd};
 use crate::types::{AxiAddr, AxiB, AxiW, Beat, PktRead, WriteCmd, WriteDone};
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
@@ -108,6 +110,9 @@ pub struct PayloadWrite {
     realign: Realign,
     /// Runs whose beats have not begun to come, and the first page line of those that have not left.
     runs: Fifo<RealignCmd, 4, 5>,
+    /// Cuts the beats of a packet at the ends of its parts.
+    cut: BeatCut,
+    cuts: Fifo<CutCmd, 4, 5>,
     lines: Fifo<Bits<PAGE_BEAT_W>, 5, 6>,
     held: Reg<Held>,
     ask: Reg<RdReg>,
@@ -117,6 +122,8 @@ pub struct PayloadWrite {
     /// Beat on its way out: its line in the page, when it is not the first of a run.
     line: Reg<Bits<PAGE_BEAT_W>>,
     in_burst: Reg<Bit>,
+    /// The command at hand goes on in a packet that was asked for.
+    in_packet: Reg<Bit>,
     /// Tags: next to give, next to retire.
     tail: Reg<Bits<TAG_P>>,
     head: Reg<Bits<TAG_P>>,
@@ -134,10 +141,12 @@ impl Logic for PayloadWrite {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, held, ask, addr, data, report, line, in_burst, tail, head, answered, bad,
-            more, carry, draining, older
+            self, clock, held, ask, addr, data, report, line, in_burst, in_packet, tail, head,
+            answered, bad, more, carry, draining, older
         );
-        clocks!(self, clock, realign, runs, lines);
+        clocks!(self, clock, realign, runs, cut, cuts, lines);
+        self.cut.reset.next = self.reset.val();
+        self.cuts.reset.next = self.reset.val();
         self.realign.reset.next = self.reset.val();
         self.runs.reset.next = self.reset.val();
         self.lines.reset.next = self.reset.val();
@@ -158,12 +167,15 @@ impl Logic for PayloadWrite {
         let tag_free = tail - head != 1 << WTAG_W;
         let aw_free = !addr.valid || self.aw_ready.val();
         let rd_free = !ask.valid || self.rd_ready.val();
-        let jobs_free = self.runs.i_ready.val() && self.lines.i_ready.val();
+        let jobs_free =
+            self.runs.i_ready.val() && self.lines.i_ready.val() && self.cuts.i_ready.val();
+        let in_packet = self.in_packet.q.val();
         let first = held_q.valid
             && !held_q.second
             && tag_free
             && rd_free
-            && (!moves || (aw_free && jobs_free));
+            && (!moves || aw_free)
+            && ((!moves && !in_packet) || jobs_free);
         let second = held_q.valid && held_q.second && tag_free && aw_free;
         let leaves = (first && !crosses) || second;
         let draining = self.draining.q.val();
@@ -171,6 +183,7 @@ impl Logic for PayloadWrite {
         self.cmd_ready.next = takes_cmd;
         if leaves {
             self.held.d.next.valid = false;
+            self.in_packet.d.next = cmd.more;
         }
         if first && crosses {
             self.held.d.next.second = true;
@@ -181,13 +194,13 @@ impl Logic for PayloadWrite {
         if ask.valid && self.rd_ready.val() {
             self.ask.d.next.valid = false;
         }
-        if first {
+        if first && !in_packet {
             self.ask.d.next = RdReg {
                 valid: true,
                 rd: PktRead {
                     head: cmd.head,
                     payload_at: cmd.payload_at,
-                    len: cmd.len,
+                    len: if moves { cmd.total } else { 0.into() },
                 },
             };
         }
@@ -222,6 +235,14 @@ impl Logic for PayloadWrite {
             dst_off: cmd.iova.get_bits::<6>(0),
             len: cmd.len,
         };
+        let end = bit_cast::<{ PLEN_W + 1 }, 6>(cmd.payload_at.get_bits::<6>(0))
+            + bit_cast::<{ PLEN_W + 1 }, PLEN_W>(cmd.len);
+        self.cuts.i_valid.next = first && (moves || in_packet);
+        self.cuts.i_data.next = CutCmd {
+            skip: !moves,
+            rest: !cmd.more,
+            end: end.get_bits::<PLEN_W>(0),
+        };
         self.lines.i_valid.next = first && moves;
         self.lines.i_data.next = first_line;
 
@@ -239,9 +260,15 @@ impl Logic for PayloadWrite {
         self.realign.cmd_valid.next = self.runs.o_valid.val();
         self.realign.cmd.next = self.runs.o_data.val();
         self.runs.o_ready.next = self.realign.cmd_ready.val();
-        self.realign.i_valid.next = self.d_valid.val();
-        self.realign.i.next = self.d.val();
-        self.d_ready.next = self.realign.i_ready.val();
+        self.cut.cmd_valid.next = self.cuts.o_valid.val();
+        self.cut.cmd.next = self.cuts.o_data.val();
+        self.cuts.o_ready.next = self.cut.cmd_ready.val();
+        self.cut.i_valid.next = self.d_valid.val();
+        self.cut.i.next = self.d.val();
+        self.d_ready.next = self.cut.i_ready.val();
+        self.realign.i_valid.next = self.cut.o_valid.val();
+        self.realign.i.next = self.cut.o.val();
+        self.cut.o_ready.next = self.realign.i_ready.val();
         self.realign.o_ready.next = w_free && (in_burst || self.lines.o_valid.val());
         self.lines.o_ready.next = put && !in_burst;
         if data.valid && self.w_ready.val() {
@@ -281,8 +308,12 @@ impl Logic for PayloadWrite {
             } else {
                 none
             };
-        self.more.d.next =
-            (self.more.q.val() & !given) | if first && crosses { given } else { none };
+        self.more.d.next = (self.more.q.val() & !given)
+            | if (first && crosses) || (give && cmd.more) {
+                given
+            } else {
+                none
+            };
         if give {
             self.tail.d.next = tail + 1;
         }
@@ -336,6 +367,7 @@ impl Logic for PayloadWrite {
             self.data.d.next.valid = false;
             self.report.d.next.valid = false;
             self.in_burst.d.next = false;
+            self.in_packet.d.next = false;
             self.tail.d.next = 0.into();
             self.head.d.next = 0.into();
             self.answered.d.next = none;

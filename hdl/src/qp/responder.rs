@@ -9,16 +9,17 @@
 //! | `look` | receive queue of a QP: producer index and the laps of its slots (see `rq_fetch`), a cycle later |
 //! | `answered` | READs and atomics that are answered; no back-pressure |
 //! | `exec` | what to do, in order, no back-pressure: taken only while `room` |
-//! | `released` | pulse: the message with a key to invalidate is decided; since it went to `exec` nothing was taken |
+//! | `released`, `undo` | pulse: the packet that holds the loop is decided; `undo`: its receive WQE is to be used again |
 //! | `again` | the token comes too early: parked packets go first |
 //!
 //! | PSN | answer |
 //! |---|---|
 //! | expected | executed; ACK when asked for or at the message's end; NAK invalid request; RNR NAK when the host's ring is empty; more READs than accepted: NAK invalid request |
 //! | older | SEND and WRITE: ACK of the latest PSN, not executed again; READ and atomic: answered again |
-//!
-//! A READ takes as many PSNs as its response has packets.
 //! | newer | one NAK sequence error, then silence until the expected PSN comes |
+//!
+//! A READ takes as many PSNs as its response has packets. UC: a first packet is always the expected one; anything that
+//! fails drops the message, without an answer, until the next first packet.
 //!
 //! 2 cycles a packet, 3 cycles from `req` to `exec`, in three stages: read the context, compare, decide and write. After
 //! an invalid request it drops all packets of the QP until a token resets it. It never looks at keys.
@@ -98,6 +99,12 @@ struct Compared {
     rq_head: Bits<IDX_W>,
 }
 
+/// A packet that holds the loop until it is decided, if it is executed.
+#[rtl_fn]
+fn holds(r: RxReq) -> bool {
+    r.invalidate || (r.uc && r.completes_rqe)
+}
+
 /// The state of the QP after a token.
 #[rtl_fn]
 fn after_token(c: Context, r: RxReq) -> Context {
@@ -137,6 +144,7 @@ pub struct Responder {
     pub answered: Signal<In, RespDone>,
     pub room: Signal<In, Bit>,
     pub released: Signal<In, Bit>,
+    pub undo: Signal<In, Bit>,
     pub exec_valid: Signal<Out, Bit>,
     pub exec: Signal<Out, RxExec>,
     pub again: Signal<Out, Bit>,
@@ -145,8 +153,11 @@ pub struct Responder {
     contexts: CtxRam<Context, QP_W>,
     answers: Sdpram<Bits<RD_W>, QP_W>,
     busy: Reg<Bit>,
-    /// A key is being invalidated: nobody may look it up meanwhile.
+    /// A key is being invalidated, and nobody may look it up meanwhile; or a message of UC uses a receive WQE, which the
+    /// next one gets when it is dropped: that is `undone`.
     hold: Reg<Bit>,
+    undone_qpn: Reg<Bits<QP_W>>,
+    undone: Reg<Context>,
     held: Reg<RxReq>,
     compared: Reg<Compared>,
     out_valid: Reg<Bit>,
@@ -158,14 +169,15 @@ impl Logic for Responder {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, busy, hold, held, compared, out_valid, out, counted, view_q
+            self, clock, busy, hold, undone_qpn, undone, held, compared, out_valid, out, counted,
+            view_q
         );
         clocks!(self, clock, contexts, answers);
         self.contexts.reset.next = self.reset.val();
 
         // first cycle: take one, read its context; parked packets first, they are at most one in seven
         let x = self.compared.q.val();
-        let hold = self.hold.q.val() || (x.valid && x.r.invalidate);
+        let hold = self.hold.q.val() || (x.valid && holds(x.r));
         let free = !self.contexts.busy.val() && !self.busy.q.val() && !hold && self.room.val();
         let resume = self.res_valid.val();
         let next = if resume {
@@ -192,6 +204,7 @@ impl Logic for Responder {
         let c = self.contexts.rdata.val();
         let len = bit_cast::<32, PLEN_W>(r.len);
         let blocks = blocks_of(r.len);
+        let done = if r.first { 0.into() } else { c.blocks };
         let slot = c.rq_head.get_bits::<RQE_SLOT_W>(0);
         let pending = c.rd - self.answers.rdata.val();
         self.compared.d.next = Compared {
@@ -201,7 +214,7 @@ impl Logic for Responder {
             expected: r.psn == c.epsn,
             older: psn_before(r.psn, c.epsn),
             in_sequence: if r.first {
-                !c.send && !c.write
+                r.uc || (!c.send && !c.write)
             } else {
                 (r.send && c.send) || (r.write && c.write)
             },
@@ -217,8 +230,9 @@ impl Logic for Responder {
             pi: self.look_pi.val(),
             full: r.read && pending >= bit_cast::<RD_W, { RD_SLOT_W + 1 }>(r.max_rd),
             last_parked: c.tail == r.head,
-            epsn: halves(c.epsn, r.packets),
-            blocks: halves(c.blocks, blocks),
+            // of a packet that counts it is the expected one, or UC's first one
+            epsn: halves(r.psn, r.packets),
+            blocks: halves(done, blocks),
             left: halves_minus(c.missing.get_bits::<BLOCKS_W>(BLOCK), blocks),
             msn: c.msn + 1,
             rq_head: c.rq_head + 1,
@@ -231,16 +245,19 @@ impl Logic for Responder {
         let request = r.kind == RxKind::Request;
         let wait = c.parked && !r.resumed;
         let run = request && !c.halted && !wait;
-        let expected = run && x.expected;
-        let older = run && x.older;
-        let newer = run && !x.expected && !x.older;
-        let valid = r.allowed && r.len_ok && x.in_sequence && x.sum_ok;
-        let invalid = expected && !valid;
+        // UC has no window: a first packet begins wherever it stands, another one only goes on
+        let expected = run && (x.expected || r.uc);
+        let older = run && x.older && !r.uc;
+        let newer = run && !x.expected && !x.older && !r.uc;
+        let lost = r.uc && !r.first && !x.expected;
+        let valid = r.allowed && r.len_ok && x.in_sequence && x.sum_ok && !lost;
+        let invalid = expected && !valid && !r.uc;
         let starved = expected && valid && r.needs_rqe && !x.have_rqe;
         let excess = expected && valid && x.full;
         let good = expected && valid && (x.have_rqe || !r.needs_rqe) && !x.full;
-        let rnr = starved && x.empty;
+        let rnr = starved && x.empty && !r.uc;
         let miss = starved && !x.empty;
+        let dropped = expected && r.uc && !good && !miss;
         let park = (request && !c.halted && wait) || miss;
         let gap = newer && !c.asked;
         let repeat = older && (r.send || r.write);
@@ -277,6 +294,12 @@ impl Logic for Responder {
         if invalid || excess {
             n.halted = true;
         }
+        if dropped {
+            n.epsn = whole(x.epsn);
+            n.send = false;
+            n.write = false;
+            n.blocks = 0.into();
+        }
         if rnr || gap {
             n.asked = true;
         }
@@ -306,9 +329,11 @@ impl Logic for Responder {
                 after_token(c, r)
             };
         }
-        self.contexts.we.next = busy && (request || token);
-        self.contexts.waddr.next = r.qpn;
-        self.contexts.wdata.next = n;
+        // while the loop is held nothing else is written
+        let undo = self.released.val() && self.undo.val();
+        self.contexts.we.next = (busy && (request || token)) || undo;
+        self.contexts.waddr.next = if undo { self.undone_qpn.q.val() } else { r.qpn };
+        self.contexts.wdata.next = if undo { self.undone.q.val() } else { n };
 
         // parking place
         self.put_valid.next = busy && park && !r.resumed;
@@ -325,6 +350,7 @@ impl Logic for Responder {
             kind: r.kind,
             op: r.op,
             qpn: r.qpn,
+            uc: r.uc,
             psn: r.psn,
             syndrome: ACK.into(),
             msn: c.msn,
@@ -355,7 +381,7 @@ impl Logic for Responder {
             ..RxAct::default()
         };
         if good {
-            act.ack = !r.read && (r.ack_req || r.last);
+            act.ack = !r.read && !r.uc && (r.ack_req || r.last);
             act.read = r.read;
             act.msn = msn;
             act.last = r.last;
@@ -398,8 +424,13 @@ impl Logic for Responder {
             act.note = eqe_event::QP_REQUEST_ERROR.into();
             act.fatal = true;
         }
-        if busy && good && r.invalidate {
+        if busy && good && holds(r) {
             self.hold.d.next = true;
+            self.undone_qpn.d.next = r.qpn;
+            self.undone.d.next = Context {
+                rq_head: c.rq_head,
+                ..n
+            };
         }
         if self.released.val() {
             self.hold.d.next = false;
@@ -411,7 +442,7 @@ impl Logic for Responder {
             payload_at: r.payload_at,
             len: r.len,
             run: good,
-            keyed: r.moves && (good || (rnr && r.write) || excess),
+            keyed: r.moves && (good || ((rnr || (dropped && valid)) && r.write) || excess),
             halted: request && c.halted,
             read: r.read,
             atomic: r.atomic,
@@ -420,7 +451,12 @@ impl Logic for Responder {
             va,
             rkey,
             span,
-            blocks: c.blocks,
+            first: r.first,
+            holds: good && holds(r),
+            starved: dropped && valid,
+            blocks: if r.first { 0.into() } else { c.blocks },
+            reach: bit_cast::<32, BLOCKS_W>(whole(x.blocks)) << BLOCK as u64
+                | bit_cast::<32, BLOCK>(r.len.get_bits::<BLOCK>(0)),
             pd: r.pd,
         };
         self.exec_valid.next = self.out_valid.q.val();
@@ -429,6 +465,13 @@ impl Logic for Responder {
         let counted = RxCounts {
             rx_drop_out_of_order: newer && c.asked,
             rx_duplicates: older,
+            rx_drop_sequence: dropped && (lost || !x.in_sequence),
+            rx_drop_opcode: dropped && !lost && x.in_sequence && !r.allowed,
+            rx_drop_payload: dropped
+                && !lost
+                && x.in_sequence
+                && r.allowed
+                && !(r.len_ok && x.sum_ok),
             ..RxCounts::default()
         };
         self.counted.d.next = if busy { counted } else { RxCounts::default() };

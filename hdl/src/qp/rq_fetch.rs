@@ -16,16 +16,16 @@
 //!
 //! WQE `idx` lies in slot `idx % 8`, and is there when the slot's lap is bit 3 of `idx`. A slot without a WQE since
 //! Create has lap 1, which index 0 to 7 have not.
+use super::rqe_parts::{RqeParts, TAG_W};
 use super::{QpQueue, RQE_SLOTS, RqeFree, RqeSlot, RxFin};
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
 use crate::types::*;
 use rocenic_contract::cmd::qp_state;
-use rocenic_contract::{rqe, sge};
+use rocenic_contract::rqe;
 use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
 
-const TAG_W: usize = 4;
 const TAGS: usize = 1 << TAG_W;
 const RQE_LOG2: usize = rqe::BYTES.trailing_zeros() as usize;
 /// Bits of an address between the WQE's bytes and its high half.
@@ -46,15 +46,6 @@ struct Ring {
     /// Its length less 1.
     mask: Bits<IDX_W>,
     error: Bit,
-}
-
-/// A beat, taken apart.
-#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
-struct Arrived {
-    valid: Bit,
-    last: Bit,
-    tag: Bits<TAG_W>,
-    slot: RqeSlot,
 }
 
 /// Something happened to a QP's ring: it is queued for the fetcher.
@@ -142,7 +133,7 @@ pub struct RqFetch {
     rings: Sdpram<Ring, QP_W>,
     slots: Sdpram<RqeSlot, { QP_W + RQE_SLOT_W }>,
     tags: [Reg<Tag>; TAGS],
-    arrived: Reg<Arrived>,
+    parts: RqeParts,
     notice: Reg<Notice>,
     fetch: Reg<Fetch>,
     work: QpQueue,
@@ -152,7 +143,7 @@ pub struct RqFetch {
 impl Logic for RqFetch {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, arrived, notice, fetch, free_used);
+        regs!(self, clock, notice, fetch, free_used);
         for i in 0..TAGS {
             self.tags[i].clock.next = self.clock.val();
             self.tags[i].d.next = self.tags[i].q.val();
@@ -161,10 +152,12 @@ impl Logic for RqFetch {
             self.laps[i].clock.next = self.clock.val();
         }
         clocks!(
-            self, clock, pi_look, pi, head, head_bell, log2_bell, ahead, rings, slots, work, frees
+            self, clock, pi_look, pi, head, head_bell, log2_bell, ahead, rings, slots, work, frees,
+            parts
         );
         self.work.reset.next = self.reset.val();
         self.frees.reset.next = self.reset.val();
+        self.parts.reset.next = self.reset.val();
 
         // a token: Create and Reset forget the ring
         let op = self.op.val();
@@ -177,10 +170,10 @@ impl Logic for RqFetch {
         }
         let notice = self.notice.q.val();
         let fetch = self.fetch.q.val();
-        let arrived = self.arrived.q.val();
+        let arrived = self.parts.o.val();
         self.fin_ready.next = !notice.valid
             && fetch.step == Step::Idle
-            && !arrived.valid
+            && !self.parts.busy.val()
             && !self.frees.o_valid.val()
             && !reading;
         let hold = self.fin_valid.val();
@@ -261,8 +254,8 @@ impl Logic for RqFetch {
         } else {
             count
         };
-        // up to 4 packets are between the responder's entrance and `free`
-        self.room.next = count < 10;
+        // up to 11 packets are between the responder's entrance and `free`
+        self.room.next = count < 5;
 
         // the fetcher
         self.work.get_ready.next = fetch.step == Step::Idle && !hold;
@@ -368,34 +361,8 @@ impl Logic for RqFetch {
         self.log2_bell.wdata.next = op.cfg.rq_log2;
 
         // beats: one WQE each
-        let beat = self.beat.val();
-        let lkey0 = beat
-            .data
-            .get_bits::<{ rqe::SGE0_LKEY.width }>(rqe::SGE0_LKEY.lsb);
-        let lkey1 = beat
-            .data
-            .get_bits::<{ rqe::SGE1_LKEY.width }>(rqe::SGE1_LKEY.lsb);
-        let no_piece = lkey0 == u64::from(sge::END_LKEY);
-        let one_piece = lkey1 == u64::from(sge::END_LKEY);
-        self.arrived.d.next = Arrived {
-            valid: self.beat_valid.val(),
-            last: beat.last,
-            tag: beat.tag.get_bits::<TAG_W>(0),
-            slot: RqeSlot {
-                va: beat
-                    .data
-                    .get_bits::<{ rqe::SGE0_VA.width }>(rqe::SGE0_VA.lsb),
-                len: if no_piece {
-                    0.into()
-                } else {
-                    beat.data
-                        .get_bits::<{ rqe::SGE0_LENGTH.width }>(rqe::SGE0_LENGTH.lsb)
-                },
-                lkey: lkey0,
-                malformed: !no_piece && !one_piece,
-                bus_err: beat.error,
-            },
-        };
+        self.parts.beat_valid.next = self.beat_valid.val();
+        self.parts.beat.next = self.beat.val();
         let tag_at: Bits<TAG_W> = arrived.tag;
         let t: Tag = self.tags[tag_at.index()].q.val();
         let slot_at = (bit_cast::<{ QP_W + RQE_SLOT_W }, QP_W>(t.qpn) << RQE_SLOT_W as u64)
@@ -438,7 +405,6 @@ impl Logic for RqFetch {
         self.slots.raddr.next = self.slot_at.val();
         self.slot.next = self.slots.rdata.val();
         if self.reset.val() {
-            self.arrived.d.next = Arrived::default();
             self.notice.d.next = Notice::default();
             self.fetch.d.next = Fetch::default();
             self.free_used.d.next = 0.into();

@@ -49,6 +49,7 @@ struct RxQp {
 struct Decoded {
     cnp: Bit,
     rc: Bit,
+    uc: Bit,
     transport: Bits<2>,
     request: Bit,
     ack: Bit,
@@ -73,6 +74,7 @@ fn decode(code: Bits<8>) -> Decoded {
             d = Decoded {
                 cnp: row.class == Class::Cnp,
                 rc: row.transport == Transport::Rc,
+                uc: row.transport == Transport::Uc,
                 transport: bits(row.transport as u64 & 3),
                 request: row.direction == Direction::Request,
                 ack: row.class == Class::Ack,
@@ -294,7 +296,7 @@ impl Logic for RxDispatch {
             || qp.state == qp_state::SQD
             || qp.state == qp_state::SQE;
         let sends = qp.state == qp_state::RTS || qp.state == qp_state::SQD;
-        let undone = !d.rc || !(d.request || d.ack);
+        let undone = !((d.rc && (d.request || d.ack)) || (d.uc && d.request));
         let mut drop = RxCounts::default();
         if special {
             drop.rx_drop_qp0 = true;
@@ -347,6 +349,7 @@ impl Logic for RxDispatch {
             imm: h.imm,
             solicited: h.solicited,
             ack_req: h.ack_req,
+            uc: d.uc,
             send: d.send,
             write: d.write,
             read: d.read || d.atomic,

@@ -24,6 +24,7 @@ use super::rx_dispatch::RxDispatch;
 use super::rx_park::RxPark;
 use super::rx_retire::RxRetire;
 use super::{RdReq, Responder, RxCounts};
+use crate::host::pulse_pair::PulsePair;
 use crate::prim::Reg;
 use crate::types::*;
 use rtl::{clocks, regs, rtl};
@@ -92,12 +93,17 @@ pub struct RxPath {
     flush: RqFlush,
     /// Drops of dead QPs that are not counted yet: two blocks may drop in one cycle.
     uncounted: Reg<Bits<4>>,
+    // counters of two blocks
+    opcodes: PulsePair,
+    sequences: PulsePair,
+    payloads: PulsePair,
 }
 impl Logic for RxPath {
     #[rtl]
     fn update(&mut self) {
         clocks!(
-            self, clock, dispatch, responder, park, access, fetch, retire, flush
+            self, clock, dispatch, responder, park, access, fetch, retire, flush, opcodes,
+            sequences, payloads
         );
         regs!(self, clock, uncounted);
         let reset = self.reset.val();
@@ -108,6 +114,9 @@ impl Logic for RxPath {
         self.fetch.reset.next = reset;
         self.retire.reset.next = reset;
         self.flush.reset.next = reset;
+        self.opcodes.reset.next = reset;
+        self.sequences.reset.next = reset;
+        self.payloads.reset.next = reset;
 
         // dispatch
         let fin_go =
@@ -164,6 +173,7 @@ impl Logic for RxPath {
         self.access.inv_done.next = self.inv_done.val();
         self.access.inv_ok.next = self.inv_ok.val();
         self.responder.released.next = self.access.released.val();
+        self.responder.undo.next = self.access.undo.val();
         self.wr_valid.next = self.access.wr_valid.val();
         self.access.wr_ready.next = self.wr_ready.val();
         self.wr.next = self.access.wr.val();
@@ -225,7 +235,14 @@ impl Logic for RxPath {
         let d = self.dispatch.counts.val();
         let r = self.responder.counts.val();
         let t = self.retire.counts.val();
-        let late = self.access.counts.val().rx_drop_qp_state;
+        let x = self.access.counts.val();
+        let late = x.rx_drop_qp_state;
+        self.opcodes.a.next = d.rx_drop_opcode;
+        self.opcodes.b.next = r.rx_drop_opcode;
+        self.sequences.a.next = x.rx_drop_sequence;
+        self.sequences.b.next = r.rx_drop_sequence;
+        self.payloads.a.next = x.rx_drop_payload;
+        self.payloads.b.next = r.rx_drop_payload;
         let left = self.uncounted.q.val();
         self.uncounted.d.next = if reset {
             0.into()
@@ -238,6 +255,11 @@ impl Logic for RxPath {
         };
         self.counts.next = RxCounts {
             rx_drop_qp_state: d.rx_drop_qp_state || late || left.any(),
+            rx_drop_opcode: self.opcodes.o.val(),
+            rx_drop_sequence: self.sequences.o.val(),
+            rx_drop_payload: self.payloads.o.val(),
+            rx_drop_rkey: x.rx_drop_rkey,
+            rx_drop_no_rqe: x.rx_drop_no_rqe,
             rx_drop_out_of_order: r.rx_drop_out_of_order,
             rx_duplicates: r.rx_duplicates,
             flushed: self.flush.cqe_valid.val() && self.cqe_ready.val(),

@@ -139,7 +139,7 @@ impl Logic for RxRetire {
         let packet = a.kind == RxKind::Request && !q.dead;
         let failed = packet && self.dones.o_data.val().error;
         let fatal = packet && (a.fatal || failed);
-        let ack = packet && (a.ack || failed);
+        let ack = packet && (a.ack || (failed && !a.uc));
         let cqe = packet && (a.cqe || (failed && a.uses_rqe));
         let note = packet && (a.note.any() || failed);
         let check = if failed {

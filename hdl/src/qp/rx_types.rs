@@ -50,6 +50,8 @@ pub struct RxReq {
     pub imm: Bits<32>,
     pub solicited: Bit,
     pub ack_req: Bit,
+    /// Unreliable connection: nothing is answered, what cannot be done is dropped with its message.
+    pub uc: Bit,
     /// By the opcode table; `read`: answered by a response, which is an atomic's with `atomic`.
     pub send: Bit,
     pub write: Bit,
@@ -94,6 +96,8 @@ pub struct RxAct {
     pub kind: RxKind,
     pub op: QpOpKind,
     pub qpn: Bits<QP_W>,
+    /// Nothing is answered.
+    pub uc: Bit,
     /// An ACK or NAK with `psn`, `syndrome`, `msn`.
     pub ack: Bit,
     pub psn: Bits<24>,
@@ -154,12 +158,19 @@ pub struct RxExec {
     pub send: Bit,
     /// The message ends: its receive WQE, if it has one, is used up.
     pub rqe_done: Bit,
+    /// The first packet of its message.
+    pub first: Bit,
+    /// Of UC, and dropped for want of a receive WQE, unless its key is wrong.
+    pub starved: Bit,
+    /// The responder takes nothing until this one is decided (`released`).
+    pub holds: Bit,
     /// WRITE: address of the message, its key, and the bytes from this packet on that the key must cover.
     pub va: Bits<64>,
     pub rkey: Bits<32>,
     pub span: Bits<32>,
-    /// Message before this packet, in units of the smallest PMTU.
+    /// Message before this packet, in units of the smallest PMTU; its bytes with this packet.
     pub blocks: Bits<BLOCKS_W>,
+    pub reach: Bits<32>,
     pub pd: Bits<16>,
 }
 
@@ -283,16 +294,38 @@ pub struct AtomicDone {
     pub original: Bits<64>,
 }
 
+/// A piece of a receive WQE: byte `n` of a message lies at `base + n`, if `n` is below `end` and no piece before has it.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RqePiece {
+    pub base: Bits<64>,
+    pub end: Bits<32>,
+    pub lkey: Bits<32>,
+}
+
 /// A prefetched receive WQE.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct RqeSlot {
-    pub va: Bits<64>,
-    pub len: Bits<32>,
-    pub lkey: Bits<32>,
-    /// More pieces than the device takes.
-    pub malformed: Bit,
+    pub p0: RqePiece,
+    pub p1: RqePiece,
+    pub p2: RqePiece,
+    pub p3: RqePiece,
     /// Reading it from the ring failed on the bus.
     pub bus_err: Bit,
+}
+
+/// A part of a packet that goes to one place, or all of it: `exec` with that part's length and key.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RxPart {
+    pub valid: Bit,
+    pub exec: RxExec,
+    /// Payload of the whole packet.
+    pub total: Bits<PLEN_W>,
+    /// Of its packet.
+    pub first: Bit,
+    pub last: Bit,
+    /// The receive WQE was not read; the message is longer than it.
+    pub bus_err: Bit,
+    pub too_long: Bit,
 }
 
 /// A receive WQE is used up: the next one is `idx`.
@@ -329,6 +362,10 @@ pub struct RxCounts {
     pub rx_drop_pkey: Bit,
     pub rx_drop_transport: Bit,
     pub rx_drop_out_of_order: Bit,
+    pub rx_drop_sequence: Bit,
+    pub rx_drop_payload: Bit,
+    pub rx_drop_rkey: Bit,
+    pub rx_drop_no_rqe: Bit,
     pub rx_duplicates: Bit,
     pub rx_cnp: Bit,
     pub tx_nak_seq: Bit,

@@ -95,6 +95,7 @@ fn a_line_passes_a_flood_of_payload() {
     for k in 0..100 {
         cmd.send(&WriteCmd {
             len: bits(4096),
+            total: bits(4096),
             iova: bits(base + 4096 * k),
             ..Default::default()
         });

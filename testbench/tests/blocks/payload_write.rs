@@ -53,7 +53,7 @@ fn bench(config: MemoryConfig) -> Bench {
             got.expect(&PktRead {
                 head: cmd.head,
                 payload_at: cmd.payload_at,
-                len: cmd.len,
+                len: cmd.total,
             });
             let len = got.field("len") as usize;
             let from = got.field("payload_at") as usize;
@@ -76,9 +76,43 @@ impl Bench {
             payload_at: bits(from as u64),
             len: bits(len as u64),
             iova: bits(iova),
+            more: false,
+            total: bits(len as u64),
         };
         self.frames.borrow_mut().push_back((cmd, frame));
         self.cmd.send(&cmd);
+        payload
+    }
+    /// The same to several places, and of the last `left` bytes nothing.
+    fn send_parts(&mut self, from: usize, parts: &[(usize, u64)], left: usize) -> Vec<u8> {
+        let total = parts.iter().map(|p| p.0).sum::<usize>() + left;
+        let frame = self.random.bytes(from + total);
+        let payload = frame[from..].to_vec();
+        let head = bits(self.random.below(512));
+        let mut at = from;
+        for (i, (len, iova)) in parts.iter().enumerate() {
+            let cmd = WriteCmd {
+                head,
+                payload_at: bits((at % 128) as u64),
+                len: bits(*len as u64),
+                iova: bits(*iova),
+                more: i + 1 < parts.len() || left > 0,
+                // only the first one's counts
+                total: bits(if i == 0 { total } else { 77 } as u64),
+            };
+            if i == 0 {
+                self.frames.borrow_mut().push_back((cmd, frame.clone()));
+            }
+            self.cmd.send(&cmd);
+            at += len;
+        }
+        if left > 0 {
+            self.cmd.send(&WriteCmd {
+                head,
+                payload_at: bits((at % 128) as u64),
+                ..WriteCmd::default()
+            });
+        }
         payload
     }
 }
@@ -123,6 +157,71 @@ fn payloads_land_whole_and_nothing_else_is_touched_at_every_alignment() {
                 assert_eq!(done.recv().await.field("error"), 0, "command {n}");
                 // done means visible
                 same(&memory.read(*base, 12288), want, &format!("command {n}"));
+            }
+        });
+        b.dut.steps(300);
+        assert!(b.done.is_empty());
+    }
+}
+
+#[test]
+fn a_payload_in_parts_lands_part_by_part_and_is_done_once() {
+    for config in [
+        MemoryConfig::ideal(),
+        MemoryConfig {
+            pause_aw: 50,
+            pause_w: 50,
+            ..Default::default()
+        },
+    ] {
+        let mut b = bench(config);
+        let seed = b.random.next_u64();
+        b.done.set_pause(Pause::random(seed, 20));
+        b.d.set_pause(Pause::random(seed + 1, 15));
+        let mut wants = vec![];
+        for n in 0..200usize {
+            let count = 1 + n % 4;
+            let from = b.random.within(40, 103) as usize;
+            let mut parts = vec![];
+            let mut want = vec![];
+            for k in 0..count {
+                // also parts that end with a beat, inside the one they began in, and across a page
+                let len = match b.random.below(4) {
+                    0 => b.random.within(1, 8),
+                    1 => 64 * b.random.within(1, 4) - if k == 0 { from as u64 % 64 } else { 0 },
+                    _ => b.random.within(1, 1000),
+                } as usize;
+                let base = b.memory.alloc(8192);
+                parts.push((len, base + b.random.below(7000)));
+            }
+            let left = if n % 3 == 0 {
+                b.random.within(1, 300) as usize
+            } else {
+                0
+            };
+            let fails = n % 7 == 3;
+            if fails {
+                let bad = parts[b.random.below(count as u64) as usize];
+                let page = bad.1 / 4096 * 4096;
+                b.memory.fail(page..page + 4096, Region::SlvErr);
+            }
+            let payload = b.send_parts(from, &parts, left);
+            let mut at = 0;
+            for (len, iova) in parts {
+                want.push((iova, payload[at..at + len].to_vec()));
+                at += len;
+            }
+            wants.push((fails, want));
+        }
+        let (done, memory) = (&b.done, &b.memory);
+        b.dut.run(async {
+            for (n, (fails, want)) in wants.iter().enumerate() {
+                let error = done.recv().await.field("error") == 1;
+                assert_eq!(error, *fails, "packet {n}");
+                for (iova, bytes) in want.iter().filter(|_| !error) {
+                    let got = memory.read(*iova, bytes.len());
+                    same(&got, bytes, &format!("packet {n} at {iova:x}"));
+                }
             }
         });
         b.dut.steps(300);

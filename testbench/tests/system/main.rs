@@ -2,6 +2,7 @@
 mod budgets;
 mod capture;
 mod determinism;
+mod events;
 mod foreign;
 mod foreign_requester;
 mod isolation;
@@ -9,6 +10,7 @@ mod keys;
 mod killed;
 mod pair;
 mod query;
+mod scatter;
 mod traffic;
 mod unix;
 

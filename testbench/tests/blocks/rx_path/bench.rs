@@ -33,7 +33,7 @@ pub struct Bench {
     killed: Vec<u32>,
     pi: HashMap<u32, u16>,
     /// What each packet has to write.
-    pub want: Vec<Option<(u64, u64)>>,
+    pub want: Vec<Vec<(u64, u64)>>,
     ops: u64,
     bells: u64,
     pub counts: BTreeMap<&'static str, u64>,
@@ -57,6 +57,10 @@ const COUNTS: &[&str] = &[
     "rx_drop_pkey",
     "rx_drop_transport",
     "rx_drop_out_of_order",
+    "rx_drop_sequence",
+    "rx_drop_payload",
+    "rx_drop_rkey",
+    "rx_drop_no_rqe",
     "rx_duplicates",
     "rx_cnp",
     "tx_nak_seq",
@@ -189,7 +193,8 @@ impl Bench {
         let code = q.pmtu.trailing_zeros() - 7;
         QpCfg {
             state: qp_state::RTR.into(),
-            transport: 0.into(),
+            // RC, or UC
+            transport: u64::from(q.uc).into(),
             pd: u64::from(q.pd).into(),
             pmtu: u64::from(code).into(),
             pkey: u64::from(PKEY).into(),
@@ -231,10 +236,9 @@ impl Bench {
     pub fn post(&mut self, qpn: u32, w: Rqe) {
         let pi = self.pi.get_mut(&qpn).unwrap();
         let at = ring(qpn) + 64 * (u64::from(*pi) % (1 << RING_LOG2));
-        let pieces = [(w.va, w.len as u32, w.lkey), (w.va, 1, w.lkey)];
+        let pieces: Vec<_> = w.pieces().map(|p| (p.0, p.1 as u32, p.2)).collect();
         let mut h = self.host.borrow_mut();
-        h.lines
-            .insert(at, rqe(if w.many { &pieces } else { &pieces[..1] }));
+        h.lines.insert(at, rqe(&pieces));
         if w.unreadable {
             h.read_errors.insert(at);
         } else {
@@ -296,7 +300,7 @@ impl Bench {
     }
     /// Sends a packet that must be dropped without a trace but its counter.
     pub fn send_dropped(&mut self, h: RxHdr) {
-        self.want.push(None);
+        self.want.push(vec![]);
         self.host.borrow_mut().packets.push_back(h);
     }
     /// Until all packets are gone and nothing came out for a while.
@@ -352,16 +356,31 @@ impl Bench {
         self.settle();
         self.seen();
         let h = self.host.borrow();
-        let mut got = vec![None; self.want.len()];
+        let mut got = vec![vec![]; self.want.len()];
+        let mut left = vec![0; self.want.len()];
         for w in &h.written {
-            assert!(got[w.packet].is_none(), "packet {} leaves twice", w.packet);
-            got[w.packet] = Some((w.iova, w.len));
-            assert!(w.len == 0 || w.payload_at == 70, "{w:?}");
+            left[w.packet] += u32::from(!w.more);
+            let parts: &mut Vec<(u64, u64)> = &mut got[w.packet];
+            let at = 70 + parts.iter().map(|p| p.1).sum::<u64>();
+            assert!(w.len == 0 || w.payload_at == at % 128, "{w:?}");
+            assert!(w.len > 0 || !w.more, "{w:?}");
+            if w.len > 0 {
+                assert!(!parts.is_empty() || w.total >= w.len, "{w:?}");
+                parts.push((w.iova, w.len));
+            }
         }
         for (i, (g, w)) in got.iter().zip(&self.want).enumerate() {
-            let g = g.unwrap_or_else(|| panic!("packet {i} never leaves"));
-            let g = (g.1 > 0).then_some(g);
-            assert_eq!(g, *w, "packet {i}: written (left) against expected (right)");
+            assert_eq!(left[i], 1, "packet {i} has to leave once");
+            assert_eq!(g, w, "packet {i}: written (left) against expected (right)");
+        }
+        let mut drops: BTreeMap<&str, u64> = BTreeMap::new();
+        for q in self.qps.values().filter(|q| q.uc) {
+            for (name, n) in &q.drops {
+                *drops.entry(name).or_default() += n;
+            }
+        }
+        for (name, n) in &drops {
+            assert_eq!(self.count(name), *n, "counter {name}");
         }
         for (qpn, qp) in &self.qps {
             let none = vec![];

@@ -45,6 +45,8 @@ pub struct Written {
     pub len: u64,
     pub iova: u64,
     pub payload_at: u64,
+    pub more: bool,
+    pub total: u64,
 }
 
 #[derive(Default)]
@@ -135,6 +137,8 @@ pub struct Host {
     /// When the key that is being invalidated is decided, and how.
     inval: Option<(u64, bool)>,
     done_live: bool,
+    /// A part of the packet at hand failed.
+    failed: bool,
     /// Packet, error, earliest cycle.
     dones: VecDeque<(usize, bool, u64)>,
 }
@@ -168,6 +172,7 @@ impl Host {
             inv_ok: dut.pin("inv_ok"),
             inval: None,
             done_live: false,
+            failed: false,
             dones: VecDeque::new(),
         };
         (host, state)
@@ -236,26 +241,32 @@ impl Agent for Host {
         if self.wr.moves() {
             let c = Value::<WriteCmd>::new(self.wr.data.get(), cycle);
             let head = c.field("head") as usize;
-            let packet = s
+            let packet = *s
                 .cells
-                .remove(&head)
-                .unwrap_or_else(|| panic!("cycle {cycle}: cell {head} freed twice"));
-            s.free.insert(0, head);
+                .get(&head)
+                .unwrap_or_else(|| panic!("cycle {cycle}: cell {head} is free"));
             let w = Written {
                 packet,
                 len: c.field("len"),
                 iova: c.field("iova"),
                 payload_at: c.field("payload_at"),
+                more: c.field("more") == 1,
+                total: c.field("total"),
             };
             s.written.push(w);
-            let error = w.len > 0 && s.write_errors.contains(&(w.iova / 64));
-            let at = cycle
-                + if w.len == 0 {
-                    1
-                } else {
-                    self.r.within(s.write_latency.0, s.write_latency.1)
-                };
-            self.dones.push_back((packet, error, at));
+            self.failed |= w.len > 0 && s.write_errors.contains(&(w.iova / 64));
+            if !w.more {
+                s.cells.remove(&head);
+                s.free.insert(0, head);
+                let at = cycle
+                    + if w.len == 0 {
+                        1
+                    } else {
+                        self.r.within(s.write_latency.0, s.write_latency.1)
+                    };
+                self.dones.push_back((packet, self.failed, at));
+                self.failed = false;
+            }
         }
         if self.done_live {
             assert!(self.done.moves(), "cycle {cycle}: `done` was refused");

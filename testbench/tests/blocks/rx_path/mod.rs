@@ -7,8 +7,10 @@ mod reads;
 mod receive_queue;
 mod refused;
 mod requests;
+mod scatter;
 mod states;
 mod traffic;
+mod unreliable;
 
 use bench::*;
 use host::Region;
@@ -43,7 +45,7 @@ fn buffer(at: u64, len: u64) -> Rqe {
         va: VA + at,
         len,
         lkey: RKEY,
-        many: false,
+        more: vec![],
         unreadable: false,
     }
 }

@@ -1,6 +1,6 @@
 //! What an RC responder has to do, from the InfiniBand rules (9.7.4, 9.7.5) alone.
 use super::host::Region;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// BTH opcodes as the specification numbers them.
 pub mod op {
@@ -23,6 +23,8 @@ pub mod op {
     pub const FETCH_ADD: u8 = 0x14;
     pub const SEND_LAST_INV: u8 = 0x16;
     pub const SEND_ONLY_INV: u8 = 0x17;
+    /// Of an unreliable connection: add to the others.
+    pub const UC: u8 = 0x20;
     pub const UC_SEND_ONLY: u8 = 0x24;
     pub const CNP: u8 = 0x81;
 }
@@ -86,10 +88,32 @@ pub struct Rqe {
     pub va: u64,
     pub len: u64,
     pub lkey: u32,
-    /// More than one piece.
-    pub many: bool,
+    /// The pieces behind the first one.
+    pub more: Vec<(u64, u64, u32)>,
     /// The ring's memory gives a bus error.
     pub unreadable: bool,
+}
+
+impl Rqe {
+    /// Address, length, key.
+    pub fn pieces(&self) -> impl Iterator<Item = (u64, u64, u32)> {
+        std::iter::once((self.va, self.len, self.lkey)).chain(self.more.iter().copied())
+    }
+    /// Where bytes `from` to `to` of a message go, up to the first key that does not allow it.
+    fn places(&self, from: u64, to: u64, regions: &[Region], pd: u16) -> (Vec<(u64, u64)>, bool) {
+        let (mut begin, mut places) = (0, vec![]);
+        for (va, len, lkey) in self.pieces() {
+            let (a, z) = (from.max(begin), to.min(begin + len));
+            if a < z {
+                let Some(at) = Region::find(regions, lkey, pd, 1, va + (a - begin), z - a) else {
+                    return (places, false);
+                };
+                places.push((at, z - a));
+            }
+            begin += len;
+        }
+        (places, true)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -179,6 +203,9 @@ pub struct Qp {
     pub cqes: Vec<Cqe>,
     /// Event numbers; 0: the completion tells.
     pub faults: Vec<u8>,
+    /// Unreliable: nothing is answered. Packets dropped, by counter.
+    pub uc: bool,
+    pub drops: BTreeMap<&'static str, u64>,
     /// The key that the last packet invalidated.
     pub kills: Option<u32>,
 }
@@ -207,8 +234,14 @@ impl Qp {
             acks: vec![],
             cqes: vec![],
             faults: vec![],
+            uc: false,
+            drops: BTreeMap::new(),
             kills: None,
         }
+    }
+    /// Of an unreliable connection.
+    pub fn unreliable(self) -> Qp {
+        Qp { uc: true, ..self }
     }
     fn answer(&mut self, psn: u32, syndrome: u8, id: usize) {
         let msn = self.msn;
@@ -250,10 +283,13 @@ impl Qp {
             None => self.faults.push(event),
         }
     }
-    /// One packet, in order of arrival; gives what is written: address and bytes.
-    pub fn packet(&mut self, p: &Packet, regions: &[Region], id: usize) -> Option<(u64, u64)> {
+    /// One packet, in order of arrival; gives what is written: addresses and bytes.
+    pub fn packet(&mut self, p: &Packet, regions: &[Region], id: usize) -> Vec<(u64, u64)> {
         if self.dead {
-            return None;
+            return vec![];
+        }
+        if self.uc {
+            return self.packet_uc(p, regions, id);
         }
         let (what, part, imm) = kind(p.opcode);
         let answered = what == What::Read || what == What::Atomic;
@@ -277,14 +313,14 @@ impl Qp {
             } else if what != What::Other {
                 self.answer(self.epsn.wrapping_sub(1) & 0xff_ffff, 0x1f, id);
             }
-            return None;
+            return vec![];
         }
         if distance != 0 {
             if !self.asked {
                 self.asked = true;
                 self.answer(self.epsn, 0x60, id);
             }
-            return None;
+            return vec![];
         }
         // the expected one
         let in_send = self.message.as_ref().is_some_and(|m| m.what == What::Send);
@@ -321,7 +357,7 @@ impl Qp {
         }
         if !sequence_ok || !allowed || !length_ok {
             self.refuse(0x61, EV_REQUEST, in_send.then_some(INV_REQ), p, id);
-            return None;
+            return vec![];
         }
         let takes = match what {
             What::Send => first,
@@ -335,66 +371,62 @@ impl Qp {
             let place = Region::find(regions, p.rkey, self.pd, right, p.va, bytes);
             if bytes > 0 && place.is_none() {
                 self.refuse(0x62, EV_ACCESS, None, p, id);
-                return None;
+                return vec![];
             }
             if what == What::Atomic && !p.va.is_multiple_of(8) {
                 self.refuse(0x61, EV_REQUEST, None, p, id);
-                return None;
+                return vec![];
             }
             if self.accepted - self.answered >= self.max_reads {
                 self.refuse(0x61, EV_REQUEST, None, p, id);
-                return None;
+                return vec![];
             }
         }
         let (va, rkey) = self
             .message
             .as_ref()
             .map_or((p.va, p.rkey), |m| (m.va, m.rkey));
-        let mut place = None;
+        let mut places = vec![];
         let mut denied = false;
         if what == What::Write && p.len > 0 {
             let rest = total - before;
-            place = Region::find(regions, rkey, self.pd, 2, va.wrapping_add(before), rest);
+            let place = Region::find(regions, rkey, self.pd, 2, va.wrapping_add(before), rest);
             denied = place.is_none();
+            places.extend(place.map(|a| (a, p.len)));
         }
         if takes && self.posted.is_empty() {
             if denied {
                 self.refuse(0x62, EV_ACCESS, None, p, id);
-                return None;
+                return vec![];
             }
             self.asked = true;
             self.answer(p.psn, 0x20 | self.rnr_timer, id);
-            return None;
+            return vec![];
         }
         let uses = what == What::Send || imm;
         if uses {
             let w = self.posted[0].clone();
             if w.unreadable {
                 self.refuse(0x63, EV_FATAL, Some(FATAL), p, id);
-                return None;
-            }
-            if w.many {
-                self.refuse(0x63, EV_FATAL, Some(PROT_ERR), p, id);
-                return None;
+                return vec![];
             }
             if what == What::Send {
-                if before + p.len > w.len {
+                if before + p.len > w.pieces().map(|p| p.1).sum::<u64>() {
                     self.refuse(0x61, EV_REQUEST, Some(LEN_ERR), p, id);
-                    return None;
+                    return vec![];
                 }
-                if p.len > 0 {
-                    place = Region::find(regions, w.lkey, self.pd, 1, w.va + before, p.len);
-                    if place.is_none() {
-                        self.refuse(0x63, EV_FATAL, Some(PROT_ERR), p, id);
-                        return None;
-                    }
+                let good;
+                (places, good) = w.places(before, before + p.len, regions, self.pd);
+                if !good {
+                    self.refuse(0x63, EV_FATAL, Some(PROT_ERR), p, id);
+                    return places;
                 }
             }
         }
         if denied {
             // a WRITE with immediate that has its receive WQE already completes it
             self.refuse(0x62, EV_ACCESS, imm.then_some(10), p, id);
-            return None;
+            return vec![];
         }
         let packets = if what == What::Read {
             total.div_ceil(self.pmtu).max(1) as u32
@@ -427,7 +459,7 @@ impl Qp {
                 self.dead = true;
                 self.complete(INV_REQ, 0x80, 0, p, id);
                 self.faults.push(0);
-                return place.map(|a| (a, p.len));
+                return places;
             }
             if takes_key {
                 self.kills = Some(p.imm);
@@ -458,7 +490,95 @@ impl Qp {
         } else if p.ack_req || last {
             self.answer(p.psn, 0x1f, id);
         }
-        place.map(|a| (a, p.len))
+        places
+    }
+    fn drops(&mut self, counter: &'static str) -> Vec<(u64, u64)> {
+        *self.drops.entry(counter).or_default() += 1;
+        self.message = None;
+        vec![]
+    }
+    /// The same of an unreliable connection (9.8.3): what cannot be done ends its message, and the next one begins anew.
+    fn packet_uc(&mut self, p: &Packet, regions: &[Region], id: usize) -> Vec<(u64, u64)> {
+        let (what, part, imm) = kind(p.opcode & !op::UC);
+        let first = matches!(part, Part::First | Part::Only);
+        let last = matches!(part, Part::Last | Part::Only);
+        let expected = p.psn == self.epsn;
+        self.epsn = (p.psn + 1) & 0xff_ffff;
+        if first {
+            self.message = None;
+        } else if !expected || self.message.as_ref().is_none_or(|m| m.what != what) {
+            return self.drops("rx_drop_sequence");
+        }
+        if what == What::Write && !self.remote_write {
+            return self.drops("rx_drop_opcode");
+        }
+        let (got, va, rkey, total) = match &self.message {
+            Some(m) => (m.got, m.va, m.rkey, m.total),
+            None => (0, p.va, p.rkey, u64::from(p.dma_len)),
+        };
+        let end = got + p.len;
+        let size = match part {
+            Part::First | Part::Middle => p.len == self.pmtu,
+            Part::Last => p.len >= 1 && p.len <= self.pmtu,
+            Part::Only => p.len <= self.pmtu,
+        };
+        let sum = what == What::Send || if last { end == total } else { end < total };
+        if !size || !sum {
+            return self.drops("rx_drop_payload");
+        }
+        let mut places = vec![];
+        if what == What::Write && p.len > 0 {
+            let at = va.wrapping_add(got);
+            match Region::find(regions, rkey, self.pd, 2, at, total - got) {
+                Some(a) => places.push((a, p.len)),
+                None => return self.drops("rx_drop_rkey"),
+            }
+        }
+        let uses = what == What::Send || imm;
+        if uses && self.posted.is_empty() {
+            return self.drops("rx_drop_no_rqe");
+        }
+        if uses {
+            let w = self.posted[0].clone();
+            let mut fails = w.unreadable.then_some(FATAL);
+            if what == What::Send && fails.is_none() {
+                if end > w.pieces().map(|p| p.1).sum::<u64>() {
+                    return self.drops("rx_drop_payload");
+                }
+                let good;
+                (places, good) = w.places(got, end, regions, self.pd);
+                fails = (!good).then_some(PROT_ERR);
+            }
+            if let Some(status) = fails {
+                self.dead = true;
+                self.complete(status, 0x80, 0, p, id);
+                self.faults.push(0);
+                return places;
+            }
+        }
+        if self.rtr && !self.established {
+            self.faults.push(EV_ESTABLISHED);
+        }
+        self.established = true;
+        self.message = Some(Message {
+            what,
+            got: end,
+            va,
+            rkey,
+            total,
+        });
+        if last {
+            self.message = None;
+            if uses {
+                let (opcode, bytes) = match (what, imm) {
+                    (What::Send, false) => (0x80, end),
+                    (What::Send, true) => (0x82, end),
+                    _ => (0x81, total),
+                };
+                self.complete(OK, opcode, bytes, p, id);
+            }
+        }
+        places
     }
     /// Everything posted is flushed.
     pub fn flush(&mut self) {

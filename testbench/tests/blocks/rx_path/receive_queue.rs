@@ -90,7 +90,7 @@ fn parked_packets_of_a_queue_pair_that_is_destroyed_are_dropped_before_the_opera
         let q = b.qps.get_mut(&QPN).unwrap();
         (q.acks, q.faults) = (vec![], vec![]);
         let n = b.want.len();
-        b.want = vec![None; n];
+        b.want = vec![vec![]; n];
         let q = b.qps.get_mut(&QPN).unwrap();
         q.cqes.clear();
         q.head = 0;

@@ -331,9 +331,10 @@ fn a_bad_receive_wqe_fails_the_message_that_uses_it() {
         model::PROT_ERR,
     );
     bad_receive(
-        "two pieces",
+        "wrong key in the second piece",
         Rqe {
-            many: true,
+            len: 100,
+            more: vec![(VA, 1000, 9)],
             ..good.clone()
         },
         0x63,
