@@ -6,7 +6,7 @@
 //! | `ack` | descriptors without payload |
 //! | `epoch`, `resp_epoch` | a QP's new epoch as requester, as responder |
 //! | `tx`, `p` | the chosen descriptors, and the beats of those that have payload, in the same order |
-//! | `hold` | nothing new is chosen (the device is disabled); what stands on `tx` leaves |
+//! | `hold` | nothing new is chosen (the device is disabled); what is chosen, two packets at most, leaves |
 //! | `sent` | the last packet of a response has been chosen; no back-pressure |
 //! | `dropped` | pulse for each data packet of an old epoch (R8); its beats are swallowed |
 //!
@@ -71,7 +71,8 @@ pub struct TxArb {
     resp_epochs: Epochs,
     /// A data descriptor whose epoch is being looked up.
     held: Reg<Held>,
-    out: Reg<Held>,
+    /// Keeps the frame builder's ready from reaching the acknowledgements (R18).
+    out: Skid<TxReady>,
     sent_live: Reg<Bit>,
     sent_q: Reg<RespSent>,
     /// The last packet was an acknowledgement.
@@ -82,8 +83,9 @@ pub struct TxArb {
 impl Logic for TxArb {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, held, out, sent_live, sent_q, ack_was);
-        clocks!(self, clock, epochs, resp_epochs, verdicts);
+        regs!(self, clock, held, sent_live, sent_q, ack_was);
+        clocks!(self, clock, epochs, resp_epochs, verdicts, out);
+        self.out.reset.next = self.reset.val();
         self.epochs.reset.next = self.reset.val();
         self.resp_epochs.reset.next = self.reset.val();
         self.verdicts.reset.next = self.reset.val();
@@ -93,7 +95,6 @@ impl Logic for TxArb {
         self.resp_epochs.put.next = self.resp_epoch.val();
 
         let held = self.held.q.val();
-        let out = self.out.q.val();
         let payload = held.tx.pkt.payload_len.any();
         let response = held.tx.pkt.response;
         let now = if response {
@@ -103,7 +104,7 @@ impl Logic for TxArb {
         };
         let stale = now != held.tx.pkt.epoch;
         let decidable = held.valid && (!payload || self.verdicts.i_ready.val());
-        let space = !out.valid || self.tx_ready.val();
+        let space = self.out.i_ready.val();
         let data_wants = decidable && !stale;
         let data_turn = self.ack_was.q.val();
         let goes_on = space && !self.hold.val();
@@ -139,17 +140,14 @@ impl Logic for TxArb {
             self.held.d.next.valid = false;
         }
         self.ack_ready.next = ack_may;
-        if space {
-            self.out.d.next = Held {
-                valid: data_goes || ack_goes,
-                tx: if data_goes { held.tx } else { self.ack.val() },
-            };
-        }
+        self.out.i_valid.next = data_goes || ack_goes;
+        self.out.i.next = if data_goes { held.tx } else { self.ack.val() };
         if data_goes || ack_goes {
             self.ack_was.d.next = ack_goes;
         }
-        self.tx_valid.next = out.valid;
-        self.tx.next = out.tx;
+        self.tx_valid.next = self.out.o_valid.val();
+        self.tx.next = self.out.o.val();
+        self.out.o_ready.next = self.tx_ready.val();
         self.dropped.next = drops;
 
         self.verdicts.i_valid.next = payload && leaves;
@@ -164,7 +162,6 @@ impl Logic for TxArb {
 
         if self.reset.val() {
             self.held.d.next.valid = false;
-            self.out.d.next.valid = false;
             self.sent_live.d.next = false;
             self.ack_was.d.next = false;
         }
