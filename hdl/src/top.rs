@@ -161,6 +161,7 @@ pub struct roce_nic {
     flushes: PulsePair,
     bad_bells: PulsePair,
     resp_errors: PulsePair,
+    stale: PulsePair,
     eq_engine: EqEngine,
     axi_read: AxiRead,
     axi_write: AxiWrite,
@@ -191,6 +192,7 @@ impl Logic for roce_nic {
         self.flushes.clock.next = self.clk.val();
         self.bad_bells.clock.next = self.clk.val();
         self.resp_errors.clock.next = self.clk.val();
+        self.stale.clock.next = self.clk.val();
 
         // reset: from outside or by function-level reset
         self.flr.reset.next = self.rst.val();
@@ -221,6 +223,7 @@ impl Logic for roce_nic {
         self.flushes.reset.next = clear;
         self.bad_bells.reset.next = clear;
         self.resp_errors.reset.next = clear;
+        self.stale.reset.next = clear;
         self.axi_read.stop.next = self.flr.stop.val();
         self.axi_write.stop.next = self.flr.stop.val();
 
@@ -284,14 +287,16 @@ impl Logic for roce_nic {
         let op = self.control.op.val();
         let op_valid = self.control.op_valid.val();
         self.requester.op.next = op;
-        self.requester.op_valid.next = op_valid.get_bit(0);
+        // a READ is flushed when its response is not written any more
+        let rx_done = !op_valid.get_bit(1);
+        let ends = op.kind == QpOpKind::Error;
+        self.requester.op_valid.next = op_valid.get_bit(0) && (rx_done || !ends);
         self.rx_path.op.next = op;
         self.rx_path.op_valid.next = op_valid.get_bit(1);
         self.transmit.op.next = op;
         self.transmit.op_valid.next = op_valid.get_bit(2);
         self.ack_gen.op.next = op;
         // responses and acknowledgements are forgotten when the receive path has handed over the last ones
-        let rx_done = !op_valid.get_bit(1);
         let resp_done = rx_done && !op_valid.get_bit(4);
         self.responses.op.next = op;
         self.responses.op_valid.next = op_valid.get_bit(4) && rx_done;
@@ -361,6 +366,10 @@ impl Logic for roce_nic {
         self.requester.ack_valid.next = self.rx_path.ack_valid.val();
         self.rx_path.ack_ready.next = self.requester.ack_ready.val();
         self.requester.ack.next = self.rx_path.ack.val();
+        self.rx_path.place_valid.next = self.requester.place_valid.val();
+        self.rx_path.place.next = self.requester.place.val();
+        self.rx_path.sent_valid.next = self.requester.sent_valid.val();
+        self.rx_path.sent.next = self.requester.sent.val();
         self.requester.fault_rec_valid.next = self.payload_read.fault_valid.val();
         self.payload_read.fault_ready.next = self.requester.fault_rec_ready.val();
         self.requester.fault_rec.next = self.payload_read.fault.val();
@@ -652,6 +661,9 @@ impl Logic for roce_nic {
         self.bad_bells.b.next = requester.get_bit(index::DOORBELL_BAD_VALUE);
         self.resp_errors.a.next = rx.resp_errors;
         self.resp_errors.b.next = resp_fails;
+        self.stale.a.next = rx.rx_drop_stale_response;
+        self.stale.b.next = requester.get_bit(index::RX_DROP_STALE_RESPONSE);
+        p = p.replace_bit(index::RX_DROP_STALE_RESPONSE, self.stale.o.val());
         p = p.replace_bit(index::RESP_ERRORS, self.resp_errors.o.val());
         p = p.replace_bit(index::FLUSHED, self.flushes.o.val());
         p = p.replace_bit(index::CQES, self.cq_engine.wrote.val());

@@ -216,6 +216,8 @@ pub struct Rewind {
     pub pkt: Bits<24>,
     pub psn: Bits<24>,
     pub hold: Bit,
+    /// READs and atomics before it.
+    pub rd: Bits<RD_W>,
 }
 
 /// Segmenter or receive side to the key table: may `len` bytes at `va` be touched under `key`?
@@ -255,7 +257,7 @@ pub struct RxHdr {
     pub va: Bits<64>,
     pub rkey: Bits<32>,
     pub dma_len: Bits<32>,
-    /// AtomicETH.
+    /// AtomicETH; `swap_add` is also the AtomicAckETH's value.
     pub swap_add: Bits<64>,
     pub compare: Bits<64>,
     pub imm: Bits<32>,
@@ -319,6 +321,9 @@ pub struct WriteCmd {
     pub iova: Bits<64>,
     pub more: Bit,
     pub total: Bits<PLEN_W>,
+    /// The bytes are those of `value`, little-endian, instead of the frame's.
+    pub inline: Bit,
+    pub value: Bits<64>,
 }
 
 /// In order, one for each packet.
@@ -369,13 +374,18 @@ pub struct RespFail {
     pub msn: Bits<24>,
 }
 
-/// An ACK or NAK that came in for a requester.
+/// An ACK or NAK that came in for a requester; or, `own`, what its receive side says of its READs and atomics in the
+/// same words: an answer is in host memory (ACK), one is missing (NAK sequence error), the WQE of `psn` fails with
+/// `status` (any other NAK).
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct AckIn {
     pub qpn: Bits<QP_W>,
     pub psn: Bits<24>,
     pub syndrome: Bits<8>,
     pub msn: Bits<24>,
+    pub own: Bit,
+    /// `contract` completion status.
+    pub status: Bits<8>,
 }
 
 /// A completion to be written to CQ `cqn`: the `contract` CQE without index, timestamp and phase.

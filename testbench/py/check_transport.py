@@ -77,6 +77,8 @@ class Pair:
         # as requester
         self.una = History(p["psn"])
         self.next = p["psn"]
+        # READs and atomics that are not answered: PSN behind the response, next PSN of it
+        self.reads = []
         self.hold = (0, 0)
 
     @staticmethod
@@ -141,7 +143,18 @@ class Pair:
         if since + PIPELINE_NS < at < until:
             raise Wrong(f"PSN {psn % RING:#x} sent {at - since} ns after an RNR NAK that asks for {until - since}")
         packets = max(1, -(-int.from_bytes(rest[12:16], "big") // self.pmtu)) if opcode == READ else 1
+        if opcode in (READ, CAS, FAA) and psn >= self.next:
+            self.reads.append([psn + packets, psn])
         self.next = max(self.next, psn + packets)
+
+    def response_in(self, at, psn):
+        """Counts when it is the next one due; it acknowledges all before it."""
+        psn = self.near(psn, self.una.now())
+        if self.reads and self.reads[0][1] == psn:
+            self.reads[0][1] += 1
+            if self.reads[0][1] == self.reads[0][0]:
+                del self.reads[0]
+            self.una.set(at, max(self.una.now(), psn + 1))
 
     def acknowledge_in(self, at, psn, syndrome):
         psn = self.near(psn, self.una.now())
@@ -149,6 +162,8 @@ class Pair:
             return                          # of something the wire lost on its way out
         kind = syndrome >> 5
         upto = psn + 1 if kind == ACK else psn
+        if self.reads:
+            upto = min(upto, self.reads[0][1])      # it acknowledges no READ
         if upto > self.una.now():
             self.una.set(at, upto)
         if kind == RNR and psn == self.una.now():
@@ -171,7 +186,9 @@ def check(capture, pairs):
                 pair = ours[destination, qpn]
                 if not response:
                     pair.request_in(at, opcode, psn, rest)
-                elif opcode != 14:
+                elif opcode != ACKNOWLEDGE:
+                    pair.response_in(at, psn)
+                else:
                     pair.acknowledge_in(at, psn, rest[0])
             elif (source, qpn) in theirs:
                 pair = theirs[source, qpn]

@@ -6,6 +6,12 @@ JSON lines as in roce_server.py:
     what to do instead of executing the packet with PSN P the next N times it is due:
     drop: nothing; sequence: NAK as if it were a gap; rnr: RNR NAK with timer code T; access: remote access NAK and no
     execution ever after; mute: execute it but say nothing; deaf: nothing, now and for all that follows
+{"op": "spoil", "psn": P, "do": "lose" | "double" | "nak" | "short" | "kind" | "place" | "syndrome", "times": N}
+    what to do with the response to a READ or atomic that has PSN P the next N times it is sent:
+    lose: nothing is sent; double: it is sent twice; nak: NAK remote operational error instead, and dead from there;
+    short: 4 bytes are missing; kind: an atomic's for a READ and the other way round; place: FIRST for LAST and so on;
+    syndrome: one that means nothing
+{"op": "fill", "bytes": hex}    the memory at the beginning
 {"op": "frame", "frame": hex}   -> {"replies": [hex], "fields": {...}, "did": text}
 {"op": "memory"}                -> {"bytes": hex}
 {"op": "messages"}              -> {"sends": [hex], "immediates": [n]}
@@ -16,16 +22,20 @@ RETH, ICRC by scapy and by zlib. Anything else is an error that ends the test.
 from scapy.contrib.roce import AETH, BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
+from scapy.packet import Raw
 
 import icrc
 import roce_server
 
 PSNS = 1 << 24
 FIRST, MIDDLE, LAST, LAST_IMM, ONLY, ONLY_IMM = range(6)
+READ, CAS, FAA = 12, 19, 20
+READ_FIRST, READ_MIDDLE, READ_LAST, READ_ONLY, ACKNOWLEDGE, ATOMIC_ACK = range(13, 19)
 WRITE = 6                                   # opcode of WRITE FIRST; its row is in the order of SEND's
-RETH, IMM = 16, 4
+RETH, IMM, ATOMIC_ETH = 16, 4, 28
 ACK, RNR, NAK = 0x1f, 0x20, 0x60            # syndromes: no credit limit; with a timer; with a code
-SEQUENCE, ACCESS = 0, 2
+SEQUENCE, ACCESS, OPERATIONAL = 0, 2, 3
+RESERVED = 0x40
 
 
 class Wrong(Exception):
@@ -45,19 +55,94 @@ class Responder:
         self.msn = 0
         self.message = None                 # (is it a WRITE, address, bytes to come, bytes so far)
         self.sends, self.immediates = [], []
-        self.plan = {}
+        self.plan, self.spoil = {}, {}
+        self.reads = []                     # (PSN, packets, address, bytes) of those executed
+        self.results = {}                   # of atomics, by PSN
+        self.executed = {}                  # how often, by PSN
         self.nak_sent = False
         self.waits = False                  # after an RNR NAK: what is not the packet due is none of our business
         self.dead = False
 
-    def reply(self, psn, syndrome):
+    def reply(self, psn, syndrome, opcode=ACKNOWLEDGE, data=b""):
         q = self.q
         p = Ether(dst=q["peer_mac"], src=q["mac"])
         p /= IP(src=q["ip"], dst=q["peer_ip"], ttl=64, flags="DF")
         p /= UDP(sport=49152, dport=4791, chksum=0)
-        p /= BTH(opcode=17, dqpn=q["peer_qpn"], psn=psn % PSNS, migreq=1)
-        p /= AETH(syndrome=syndrome, msn=self.msn % PSNS)
-        return bytes(p).hex()
+        pad = -len(data) % 4
+        p /= BTH(opcode=opcode, dqpn=q["peer_qpn"], psn=psn % PSNS, migreq=1, padcount=pad)
+        if opcode != READ_MIDDLE:
+            p /= AETH(syndrome=syndrome, msn=self.msn % PSNS)
+        return bytes(p / Raw(data + bytes(pad)) if data else p).hex()
+
+    def respond(self, psn, opcode, data):
+        """One packet of a response, or what is to come in its place."""
+        step = self.spoil.get(psn % PSNS)
+        if self.dead:
+            return []
+        if not step or step["times"] == 0:
+            return [self.reply(psn, ACK, opcode, data)]
+        step["times"] -= 1
+        do = step["do"]
+        if do == "lose":
+            return []
+        if do == "double":
+            return [self.reply(psn, ACK, opcode, data)] * 2
+        if do == "nak":
+            self.dead = True
+            return [self.reply(psn, NAK | OPERATIONAL)]
+        if do == "short":
+            return [self.reply(psn, ACK, opcode, data[:-4])]
+        if do == "kind":
+            other = (READ_ONLY, data) if opcode == ATOMIC_ACK else (ATOMIC_ACK, bytes(8))
+            return [self.reply(psn, ACK, *other)]
+        if do == "place":
+            other = {READ_FIRST: READ_LAST, READ_MIDDLE: READ_FIRST, READ_LAST: READ_MIDDLE, READ_ONLY: READ_FIRST}
+            return [self.reply(psn, ACK, other[opcode], data)]
+        if do == "syndrome":
+            return [self.reply(psn, RESERVED, opcode, data)]
+        raise ValueError(do)
+
+    def read(self, f):
+        """The response to a READ; its first packet has the request's PSN."""
+        where, size, pmtu = f["va"] - self.q["va"], f["dma_length"], self.q["pmtu"]
+        if size:
+            need(f["rkey"] == self.q["rkey"], f"rkey {f['rkey']:#x}, not {self.q['rkey']:#x}")
+            need(0 <= where and where + size <= len(self.memory), f"READ at {f['va']:#x} is outside")
+        data = bytes(self.memory[where:where + size])
+        pieces = [data[i:i + pmtu] for i in range(0, size, pmtu)] or [b""]
+        out = []
+        for i, piece in enumerate(pieces):
+            first, last = i == 0, i == len(pieces) - 1
+            opcode = READ_ONLY if first and last else READ_FIRST if first else READ_LAST if last else READ_MIDDLE
+            out += self.respond(f["psn"] + i, opcode, piece)
+        return out, len(pieces)
+
+    def repetition(self, f):
+        """A READ asked for again asks for the rest of one that was executed, from this PSN on."""
+        for psn, packets, va, size in self.reads:
+            k = (f["psn"] - psn) % PSNS
+            if k < packets:
+                skip = k * self.q["pmtu"]
+                need((f["va"], f["dma_length"]) == (va + skip, size - skip),
+                     f"packet {k} of a READ asked for again at {f['va']:#x}, {f['dma_length']} bytes")
+                return
+        need(False, "a READ that is no repetition")
+
+    def atomic(self, f):
+        psn = f["psn"]
+        if psn not in self.results:
+            where = f["va"] - self.q["va"]
+            need(f["rkey"] == self.q["rkey"], f"rkey {f['rkey']:#x}, not {self.q['rkey']:#x}")
+            need(0 <= where and where + 8 <= len(self.memory), f"atomic at {f['va']:#x} is outside")
+            old = int.from_bytes(self.memory[where:where + 8], "little")
+            if f["opcode"] == FAA:
+                new = (old + f["swap_add"]) % (1 << 64)
+            else:
+                new = f["swap_add"] if old == f["compare"] else old
+            self.memory[where:where + 8] = new.to_bytes(8, "little")
+            self.results[psn] = old
+            self.executed[psn] = self.executed.get(psn, 0) + 1
+        return self.respond(psn, ATOMIC_ACK, self.results[psn].to_bytes(8, "big"))
 
     def check(self, frame):
         q = self.q
@@ -72,9 +157,23 @@ class Responder:
         need(f["ip_checksum_good"], "IP checksum is wrong")
         need(f["udp_length"] == f["ip_length"] - 20, "UDP and IP lengths disagree")
         need(14 + f["ip_length"] <= len(frame) <= max(60, 14 + f["ip_length"]), "frame and IP lengths disagree")
-        need(f["opcode"] < 12, f"opcode {f['opcode']} is neither SEND nor WRITE")
-        f["write"], f["place"] = divmod(f["opcode"], WRITE)
+        known = f["opcode"] < 12 or f["opcode"] in (READ, CAS, FAA)
+        need(known, f"opcode {f['opcode']} is no SEND, WRITE, READ or atomic")
         rest = bytes.fromhex(f.pop("rest"))
+        if f["opcode"] >= READ:
+            atomic = f["opcode"] != READ
+            need(len(rest) == (ATOMIC_ETH if atomic else RETH), f"{len(rest)} bytes behind the BTH")
+            need(f["padcount"] == 0, "pad without payload")
+            f["va"] = int.from_bytes(rest[:8], "big")
+            f["rkey"] = int.from_bytes(rest[8:12], "big")
+            f["length"] = 0
+            if atomic:
+                f["swap_add"] = int.from_bytes(rest[12:20], "big")
+                f["compare"] = int.from_bytes(rest[20:28], "big")
+            else:
+                f["dma_length"] = int.from_bytes(rest[12:16], "big")
+            return f, b""
+        f["write"], f["place"] = divmod(f["opcode"], WRITE)
         if f["write"] and f["place"] in (FIRST, ONLY, ONLY_IMM):
             f["va"] = int.from_bytes(rest[:8], "big")
             f["rkey"] = int.from_bytes(rest[8:12], "big")
@@ -139,6 +238,13 @@ class Responder:
         ahead = (f["psn"] - self.psn) % PSNS
         if self.dead:
             return [], f, "dead"
+        wants = f["opcode"] >= READ
+        if ahead >= PSNS // 2 and wants:
+            if f["opcode"] == READ:
+                self.repetition(f)
+                return self.read(f)[0], f, "again"
+            need(f["psn"] in self.results, "an atomic that is no repetition")
+            return self.atomic(f), f, "again"
         if ahead >= PSNS // 2:
             return [self.reply(self.psn - 1, ACK)], f, "duplicate"
         if ahead:
@@ -163,6 +269,16 @@ class Responder:
             self.dead = True
             return [], f, do
         self.nak_sent = self.waits = False
+        if wants:
+            need(self.message is None, "a READ or atomic inside a message")
+            self.msn += 1
+            if f["opcode"] == READ:
+                out, packets = self.read(f)
+                self.reads.append((f["psn"], packets, f["va"], f["dma_length"]))
+            else:
+                out, packets = self.atomic(f), 1
+            self.psn = (self.psn + packets) % PSNS
+            return out, f, "answered"
         self.execute(f, data)
         self.psn = (self.psn + 1) % PSNS
         if f["ackreq"] and do != "mute":
@@ -180,6 +296,12 @@ def answer(q):
         return {}
     if q["op"] == "plan":
         responder.plan[q["psn"]] = q
+        return {}
+    if q["op"] == "spoil":
+        responder.spoil[q["psn"]] = q
+        return {}
+    if q["op"] == "fill":
+        responder.memory[:] = bytes.fromhex(q["bytes"])
         return {}
     if q["op"] == "frame":
         frame = bytes.fromhex(q["frame"])

@@ -250,6 +250,9 @@ pub fn classify(frame: &[u8], port: Port) -> Result<Packet, Counter> {
                     (p.syndrome, p.msn) = (a.syndrome, a.msn);
                 }
             }
+            header::ATOMIC_ACK_ETH => {
+                p.swap_add = atomic::ack::AtomicAckEth::read(h).map_or(0, |a| a.original);
+            }
             header::IMM => p.imm = imm::ImmDt::read(h).map_or(0, |x| x.data),
             header::IETH => p.imm = ieth::Ieth::read(h).map_or(0, |x| x.rkey),
             _ => {}

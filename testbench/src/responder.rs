@@ -39,6 +39,25 @@ pub enum Plan {
     Deaf,
 }
 
+/// What to do with one packet of the response to a READ or atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoil {
+    /// It is not sent.
+    Lose,
+    /// It is sent twice.
+    Double,
+    /// NAK remote operational error in its place, and nothing is heard any more.
+    Nak,
+    /// It is 4 bytes too short.
+    Short,
+    /// An atomic's response for a READ's, and the other way round.
+    Kind,
+    /// Another place in the message.
+    Place,
+    /// A syndrome that means nothing.
+    Syndrome,
+}
+
 /// A frame the responder got.
 #[derive(Clone, Debug)]
 pub struct Heard {
@@ -51,7 +70,8 @@ pub struct Heard {
     /// Of the payload, without pad.
     pub length: usize,
     pub dma_length: Option<u32>,
-    /// What the responder did: `executed`, `acknowledged`, `duplicate`, `gap`, `ignored`, `dead`, or a plan.
+    pub va: Option<u64>,
+    /// What the responder did: `executed`, `answered`, `again`, `acknowledged`, `duplicate`, `gap`, `ignored`, `dead`, or a plan.
     pub did: String,
 }
 
@@ -97,6 +117,27 @@ impl Responder {
         self.process
             .ask(&json!({"op": "plan", "psn": psn, "do": what, "times": times, "timer": timer}));
     }
+    /// The next `times` times the packet `psn` of a response is sent.
+    #[track_caller]
+    pub fn spoil(&mut self, psn: u32, what: Spoil, times: u32) {
+        let what = match what {
+            Spoil::Lose => "lose",
+            Spoil::Double => "double",
+            Spoil::Nak => "nak",
+            Spoil::Short => "short",
+            Spoil::Kind => "kind",
+            Spoil::Place => "place",
+            Spoil::Syndrome => "syndrome",
+        };
+        self.process
+            .ask(&json!({"op": "spoil", "psn": psn, "do": what, "times": times}));
+    }
+    /// What its memory holds at the beginning.
+    #[track_caller]
+    pub fn fill(&mut self, bytes: &[u8]) {
+        self.process
+            .ask(&json!({"op": "fill", "bytes": to_hex(bytes)}));
+    }
     /// Hears a frame; the answers to it.
     #[track_caller]
     pub fn frame(&mut self, f: &WireFrame) -> Vec<Vec<u8>> {
@@ -112,6 +153,7 @@ impl Responder {
             ack_request: n("ackreq") == Some(1),
             length: n("length").unwrap_or_default() as usize,
             dma_length: n("dma_length").map(|n| n as u32),
+            va: n("va"),
             did: v["did"].as_str().unwrap_or_default().into(),
         });
         hex_list(&v["replies"])

@@ -17,8 +17,15 @@ use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
 /// What this build does.
-const CAPS: u64 =
-    caps::SEND | caps::WRITE | caps::IMMEDIATE | caps::INLINE | caps::PUSH | caps::RC | caps::IPV4;
+const CAPS: u64 = caps::SEND
+    | caps::WRITE
+    | caps::READ
+    | caps::ATOMIC
+    | caps::IMMEDIATE
+    | caps::INLINE
+    | caps::PUSH
+    | caps::RC
+    | caps::IPV4;
 
 #[rtl_fn]
 fn flag(b: bool) -> Bits<1> {

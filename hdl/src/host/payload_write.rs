@@ -10,7 +10,7 @@
 //! | `drain_req`, `drain_ack` | all commands taken before the request are done; hold the request until the answer |
 //!
 //! A packet of several parts is read once; `stream::BeatCut` gives its beats to the parts. They have one `done`.
-//!
+//! An `inline` command writes the first bytes of `value` instead; its frame is only freed.
 //! Every burst, and every command without bytes, takes one of 128 tags; they are given out and retired in order.
 //!
 //! Latency: `cmd` to `rd` and `aw` 2 cycles, `d` to `w` 2 cycles (3 when bytes move down in the beat), `b` to `done`
@@ -56,6 +56,13 @@ struct WReg {
 struct DoneReg {
     valid: Bit,
     error: Bit,
+}
+
+/// Where a run's bytes come from.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Source {
+    inline: Bit,
+    value: Bits<64>,
 }
 
 #[rtl_fn]
@@ -114,6 +121,8 @@ pub struct PayloadWrite {
     cut: BeatCut,
     cuts: Fifo<CutCmd, 4, 5>,
     lines: Fifo<Bits<PAGE_BEAT_W>, 5, 6>,
+    /// Sources of the runs whose last beat has not come.
+    sources: Fifo<Source, 5, 6>,
     held: Reg<Held>,
     ask: Reg<RdReg>,
     addr: Reg<AwReg>,
@@ -144,12 +153,13 @@ impl Logic for PayloadWrite {
             self, clock, held, ask, addr, data, report, line, in_burst, in_packet, tail, head,
             answered, bad, more, carry, draining, older
         );
-        clocks!(self, clock, realign, runs, cut, cuts, lines);
+        clocks!(self, clock, realign, runs, cut, cuts, lines, sources);
         self.cut.reset.next = self.reset.val();
         self.cuts.reset.next = self.reset.val();
         self.realign.reset.next = self.reset.val();
         self.runs.reset.next = self.reset.val();
         self.lines.reset.next = self.reset.val();
+        self.sources.reset.next = self.reset.val();
         let one: Bits<TAGS> = 1.into();
         let none: Bits<TAGS> = 0.into();
 
@@ -167,8 +177,10 @@ impl Logic for PayloadWrite {
         let tag_free = tail - head != 1 << WTAG_W;
         let aw_free = !addr.valid || self.aw_ready.val();
         let rd_free = !ask.valid || self.rd_ready.val();
-        let jobs_free =
-            self.runs.i_ready.val() && self.lines.i_ready.val() && self.cuts.i_ready.val();
+        let jobs_free = self.runs.i_ready.val()
+            && self.lines.i_ready.val()
+            && self.cuts.i_ready.val()
+            && self.sources.i_ready.val();
         let in_packet = self.in_packet.q.val();
         let first = held_q.valid
             && !held_q.second
@@ -200,7 +212,11 @@ impl Logic for PayloadWrite {
                 rd: PktRead {
                     head: cmd.head,
                     payload_at: cmd.payload_at,
-                    len: if moves { cmd.total } else { 0.into() },
+                    len: if moves && !cmd.inline {
+                        cmd.total
+                    } else {
+                        0.into()
+                    },
                 },
             };
         }
@@ -231,13 +247,17 @@ impl Logic for PayloadWrite {
         }
         self.runs.i_valid.next = first && moves;
         self.runs.i_data.next = RealignCmd {
-            src_off: cmd.payload_at.get_bits::<6>(0),
+            src_off: if cmd.inline {
+                0.into()
+            } else {
+                cmd.payload_at.get_bits::<6>(0)
+            },
             dst_off: cmd.iova.get_bits::<6>(0),
             len: cmd.len,
         };
         let end = bit_cast::<{ PLEN_W + 1 }, 6>(cmd.payload_at.get_bits::<6>(0))
             + bit_cast::<{ PLEN_W + 1 }, PLEN_W>(cmd.len);
-        self.cuts.i_valid.next = first && (moves || in_packet);
+        self.cuts.i_valid.next = first && (moves || in_packet) && !cmd.inline;
         self.cuts.i_data.next = CutCmd {
             skip: !moves,
             rest: !cmd.more,
@@ -245,6 +265,11 @@ impl Logic for PayloadWrite {
         };
         self.lines.i_valid.next = first && moves;
         self.lines.i_data.next = first_line;
+        self.sources.i_valid.next = first && moves;
+        self.sources.i_data.next = Source {
+            inline: cmd.inline,
+            value: cmd.value,
+        };
 
         // data: realigned, cut at pages
         let data = self.data.q.val();
@@ -266,9 +291,24 @@ impl Logic for PayloadWrite {
         self.cut.i_valid.next = self.d_valid.val();
         self.cut.i.next = self.d.val();
         self.d_ready.next = self.cut.i_ready.val();
-        self.realign.i_valid.next = self.cut.o_valid.val();
-        self.realign.i.next = self.cut.o.val();
-        self.cut.o_ready.next = self.realign.i_ready.val();
+        let source = self.sources.o_data.val();
+        let inline = self.sources.o_valid.val() && source.inline;
+        let framed = self.sources.o_valid.val() && !source.inline;
+        let beat = if inline {
+            Beat {
+                data: bit_cast::<512, 64>(source.value),
+                bytes: bits::<7>(8),
+                last: true,
+                err: false,
+            }
+        } else {
+            self.cut.o.val()
+        };
+        let beat_in = inline || (framed && self.cut.o_valid.val());
+        self.realign.i_valid.next = beat_in;
+        self.realign.i.next = beat;
+        self.cut.o_ready.next = framed && self.realign.i_ready.val();
+        self.sources.o_ready.next = beat_in && beat.last && self.realign.i_ready.val();
         self.realign.o_ready.next = w_free && (in_burst || self.lines.o_valid.val());
         self.lines.o_ready.next = put && !in_burst;
         if data.valid && self.w_ready.val() {

@@ -106,6 +106,8 @@ impl Logic for AckRule {
             .syndrome
             .get_bits::<{ layout::SYNDROME_VALUE.width }>(0);
         let counts = c.live && x.inside && (x.is_ack || x.is_rnr || x.is_nak);
+        // what the receive side says of its own is no packet
+        let heard = counts && !ev.ack.own;
         let retry = if x.progress { g.retry_cnt } else { c.retry };
         let rnr_retry = if x.progress { g.rnr_retry } else { c.rnr_retry };
         // a restart that is still to be sent makes further ones pointless
@@ -114,22 +116,25 @@ impl Logic for AckRule {
         let mut kick = false;
         let mut p = Pulses::default();
         if ev.kind == CplKind::Ack {
-            p = p.replace_bit(counters::index::RX_DROP_STALE_RESPONSE, !counts);
-            p = p.replace_bit(counters::index::RX_ACKS, counts && x.is_ack);
-            p = p.replace_bit(counters::index::RX_NAK_SEQ, counts && x.is_seq);
+            p = p.replace_bit(
+                counters::index::RX_DROP_STALE_RESPONSE,
+                !counts && !ev.ack.own,
+            );
+            p = p.replace_bit(counters::index::RX_ACKS, heard && x.is_ack);
+            p = p.replace_bit(counters::index::RX_NAK_SEQ, heard && x.is_seq);
             p = p.replace_bit(
                 counters::index::RX_NAK_INV_REQ,
-                counts && x.is_nak && value == aeth::nak::INVALID_REQUEST,
+                heard && x.is_nak && value == aeth::nak::INVALID_REQUEST,
             );
             p = p.replace_bit(
                 counters::index::RX_NAK_ACCESS,
-                counts && x.is_nak && value == aeth::nak::REMOTE_ACCESS,
+                heard && x.is_nak && value == aeth::nak::REMOTE_ACCESS,
             );
             p = p.replace_bit(
                 counters::index::RX_NAK_OP,
-                counts && x.is_nak && value == aeth::nak::REMOTE_OPERATIONAL,
+                heard && x.is_nak && value == aeth::nak::REMOTE_OPERATIONAL,
             );
-            p = p.replace_bit(counters::index::RX_RNR, counts && x.is_rnr);
+            p = p.replace_bit(counters::index::RX_RNR, heard && x.is_rnr);
             if counts {
                 n.una = x.una;
                 n.retry = retry;
@@ -153,7 +158,11 @@ impl Logic for AckRule {
                 }
                 if x.is_nak && !x.is_seq && !c.doomed {
                     n.doomed = true;
-                    n.doom = nak_status(value);
+                    n.doom = if ev.ack.own {
+                        ev.ack.status
+                    } else {
+                        nak_status(value)
+                    };
                 }
                 if x.is_rnr && !settled {
                     if rnr_retry == 0 {

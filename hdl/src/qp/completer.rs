@@ -11,6 +11,7 @@
 //! | `una` | to `send_sched`: how far the QP is acknowledged and complete, once a turn |
 //! | `retired` | to `sq_fetch`: each WQE that is complete, no later than its CQE; no back-pressure |
 //! | `rewind` | to `send_sched`: send again from there; with `hold` (RNR) a second one follows |
+//! | `sent` | to `read_rx`: PSNs and READs of the QP up to there are given out; no back-pressure |
 //! | `cqe` | completions |
 //! | `fault` | a QP went to error; no event is due, the CQE tells |
 //! | `timers_armed` | some QP waits for a timer |
@@ -29,6 +30,7 @@ use super::cpl_types::*;
 use super::ctx_ram::CtxRam;
 use super::outbox::Outbox;
 use super::psn::{idx_before, psn_before};
+use super::read_types::ReadsSent;
 use super::retire_rule::RetireRule;
 use super::sq_types::*;
 use crate::cfg::*;
@@ -70,6 +72,8 @@ pub struct Completer {
     pub rewind_valid: Signal<Out, Bit>,
     pub rewind_ready: Signal<In, Bit>,
     pub rewind: Signal<Out, Rewind>,
+    pub sent_valid: Signal<Out, Bit>,
+    pub sent: Signal<Out, ReadsSent>,
     pub cqe_valid: Signal<Out, Bit>,
     pub cqe_ready: Signal<In, Bit>,
     pub cqe: Signal<Out, CqeReq>,
@@ -99,13 +103,16 @@ pub struct Completer {
     faults: Outbox<QpFault>,
     rewinds: Outbox<Rewind>,
     told: Reg<Told>,
+    sent_v: Reg<Bit>,
+    sent_q: Reg<ReadsSent>,
     pulses_q: Reg<Pulses>,
 }
 impl Logic for Completer {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, timer_q, place_a, place_b, ev, ev_op, op_done, view_q, cmp, told, pulses_q
+            self, clock, timer_q, place_a, place_b, ev, ev_op, op_done, view_q, cmp, told, sent_v,
+            sent_q, pulses_q
         );
         clocks!(
             self,
@@ -224,6 +231,8 @@ impl Logic for Completer {
             qpn,
             rec: if go_rec { rec.rec } else { fault_rec },
             upto: rec.upto,
+            rd: rec.rd,
+            read: rec.read,
             ack,
             after: ack.psn + 1,
             rnr_ticks: rnr_wait(ack.syndrome.get_bits::<{ layout::SYNDROME_VALUE.width }>(0)),
@@ -338,6 +347,7 @@ impl Logic for Completer {
                     } else {
                         if d.further {
                             n.unsent = ev.upto;
+                            n.rd_sent = ev.rd;
                         }
                         if !c.timer.armed {
                             n.timer = TimerSet {
@@ -389,6 +399,7 @@ impl Logic for Completer {
             last_psn: ev.rec.last_psn,
             signaled: ev.rec.signaled,
             error: ev.rec.error,
+            read: ev.read,
             code: if ev.rec.error {
                 ev.rec.status
             } else {
@@ -470,9 +481,19 @@ impl Logic for Completer {
                 psn: n.una,
                 exact: retired && !out.go_on,
                 pkt: 0.into(),
+                rd: n.rd,
             },
             base: n.base,
         };
+        let further = ev.kind == CplKind::Record && c.live && d.further && !ev.rec.error;
+        self.sent_v.d.next = further || tell;
+        self.sent_q.d.next = ReadsSent {
+            qpn: ev.qpn,
+            count: if tell { 0.into() } else { ev.rd },
+            upto: if tell { d.psn } else { ev.upto },
+        };
+        self.sent_valid.next = self.sent_v.q.val();
+        self.sent.next = self.sent_q.q.val();
         let told = self.told.q.val();
         let una = SqUna {
             pkt: told.una.psn - told.base,
@@ -489,6 +510,7 @@ impl Logic for Completer {
             pkt: una.pkt,
             psn: una.psn,
             hold: told.hold,
+            rd: una.rd,
         };
         self.pulses_q.d.next = self.ack_rule.pulses.val() | self.retire_rule.pulses.val();
         self.pulses.next = self.pulses_q.q.val();
@@ -500,6 +522,7 @@ impl Logic for Completer {
             self.place_a.d.next.active = false;
             self.place_b.d.next.active = false;
             self.told.d.next = Told::default();
+            self.sent_v.d.next = false;
             self.timer_q.d.next.valid = false;
         }
     }

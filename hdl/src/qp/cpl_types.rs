@@ -27,6 +27,8 @@ pub struct CplEvent {
     /// Record and fault.
     pub rec: SendRec,
     pub upto: Bits<PSN_W>,
+    pub rd: Bits<RD_W>,
+    pub read: Bit,
     /// An ACK, and the first PSN that it leaves.
     pub ack: AckIn,
     pub after: Bits<PSN_W>,
@@ -44,6 +46,8 @@ pub struct Record {
     pub last_psn: Bits<PSN_W>,
     pub signaled: Bit,
     pub error: Bit,
+    /// A READ or atomic.
+    pub read: Bit,
     /// CQE opcode, or with `error` the status.
     pub code: Bits<8>,
 }
@@ -64,6 +68,11 @@ pub struct CplCtx {
     /// Oldest WQE not complete; first without record.
     pub oldest: Bits<IDX_W>,
     pub head: Bits<IDX_W>,
+    /// READs and atomics before `oldest`, and sent.
+    pub rd: Bits<RD_W>,
+    pub rd_sent: Bits<RD_W>,
+    /// Failed while READs were outstanding: flushes when the receive side has let go of them.
+    pub failed: Bit,
     pub retry: Bits<3>,
     pub rnr_retry: Bits<3>,
     pub timer: TimerSet,

@@ -10,6 +10,8 @@ pub mod ctx_ram;
 pub mod outbox;
 pub mod psn;
 pub mod qp_queue;
+pub mod read_rx;
+pub mod read_types;
 pub mod requester;
 pub mod resp_list;
 pub mod resp_send;

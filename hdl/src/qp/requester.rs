@@ -8,10 +8,12 @@
 //!                                                    └─► cqe, fault
 //! ```
 //!
-//! `op` is taken when all three engines with state have taken it. `pulses` has a bit for each `contract` counter; `timers_armed`: some
+//! `op` is taken when all three engines with state have taken it. `pulses` has a bit for each `contract` counter; `place`, `sent`: what the
+//! receive side must know of READs and atomics. `timers_armed`: some
 //! QP waits for a timer. `view`: what the engines found when they took the last operation. `drain_req`, `drain_ack`: every packet whose key was looked up before the request has left on
 //! `tx`; hold the request until the answer, nothing is begun meanwhile.
 use super::completer::Completer;
+use super::read_types::{ReadPlace, ReadsSent};
 use super::segmenter::Segmenter;
 use super::send_sched::SendSched;
 use super::sq_fetch::SqFetch;
@@ -66,6 +68,10 @@ pub struct Requester {
     pub tx: Signal<Out, TxCmd>,
     pub epoch_set_valid: Signal<Out, Bit>,
     pub epoch_set: Signal<Out, EpochSet>,
+    pub place_valid: Signal<Out, Bit>,
+    pub place: Signal<Out, ReadPlace>,
+    pub sent_valid: Signal<Out, Bit>,
+    pub sent: Signal<Out, ReadsSent>,
     pub ack_valid: Signal<In, Bit>,
     pub ack_ready: Signal<Out, Bit>,
     pub ack: Signal<In, AckIn>,
@@ -183,7 +189,12 @@ impl Logic for Requester {
         self.epoch_set_valid.next = self.sched.epoch_set_valid.val();
         self.epoch_set.next = self.sched.epoch_set.val();
 
+        self.place_valid.next = self.segmenter.place_valid.val();
+        self.place.next = self.segmenter.place.val();
+
         // what became of them
+        self.sent_valid.next = self.completer.sent_valid.val();
+        self.sent.next = self.completer.sent.val();
         self.completer.rec_valid.next = self.segmenter.rec_valid.val();
         self.completer.rec.next = self.segmenter.rec.val();
         self.segmenter.rec_ready.next = self.completer.rec_ready.val();

@@ -446,6 +446,7 @@ impl Logic for Responder {
             halted: request && c.halted,
             read: r.read,
             atomic: r.atomic,
+            inline: false,
             send: r.send,
             rqe_done: good && r.completes_rqe,
             va,

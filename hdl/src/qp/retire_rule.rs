@@ -7,7 +7,8 @@
 //! | `n`, `out`, `pulses` | then: the QP afterwards, what is to be done, what to count |
 //!
 //! Here the consequences wait that belong to the oldest WQE: an error of its own, a NAK or an exhausted retry (after
-//! everything before it has completed), a rewind. From an error on, everything posted is flushed.
+//! everything before it has completed), a rewind. From an error on, everything posted is flushed; while READs are
+//! outstanding only from the command processor's `Error` on, behind which no response is written any more.
 use super::cpl_types::*;
 use super::psn::psn_before;
 use super::sq_types::Pulses;
@@ -49,6 +50,8 @@ struct Compared {
     /// There is a posted one; there is one behind it.
     posted: Bit,
     posted_more: Bit,
+    /// READs or atomics are outstanding.
+    reads: Bit,
 }
 
 #[derive(LogicBlock, Default)]
@@ -85,6 +88,7 @@ impl Logic for RetireRule {
             fault: c.fault && c.fault_idx == c.oldest,
             posted: c.oldest != self.posted.val(),
             posted_more: next != self.posted.val(),
+            reads: c.rd_sent != c.rd,
         };
 
         // decide
@@ -102,6 +106,8 @@ impl Logic for RetireRule {
         if c.flush {
             o.over = x.posted;
             o.status = status::WR_FLUSH_ERR.into();
+        } else if c.failed {
+            o.go_on = false;
         } else if !x.some {
             // everything is acknowledged: a wait that ends must still be ended
             o.resend = c.rewind;
@@ -130,8 +136,13 @@ impl Logic for RetireRule {
         if o.over {
             n.oldest = c.oldest + 1;
             n.base = r.last_psn + 1;
+            if r.read {
+                n.rd = c.rd + 1;
+            }
             // with nothing behind it, only what waits for the oldest WQE is a reason to look again
-            o.go_on = if c.flush || o.failed {
+            o.go_on = if o.failed && x.reads {
+                false
+            } else if c.flush || o.failed {
                 x.posted_more
             } else {
                 x.more || c.rewind || c.doomed
@@ -139,7 +150,8 @@ impl Logic for RetireRule {
         }
         if o.failed {
             n.live = false;
-            n.flush = true;
+            n.flush = !x.reads;
+            n.failed = x.reads;
             n.timer.armed = false;
         }
         if c.again {

@@ -18,6 +18,7 @@
 //! | atomic: address not a multiple of 8 | NAK invalid request, event |
 //! | SEND longer than its receive WQE | NAK invalid request, CQE length error |
 //! | key to invalidate is not theirs, or dead already | CQE, event; the message counts (`rx_inval`) |
+//! | response to a READ or atomic: local key, PD, right, bounds | its WQE fails |
 //! | key of a piece of the receive WQE, its fetch | NAK remote operational error, CQE |
 //!
 //! The key comes before an empty receive ring and before too many READs: such a request is checked too.
@@ -138,8 +139,10 @@ impl Logic for RxAccess {
         let fail = alive && (denied || crooked || b.too_long || b.bus_err);
         // UC drops what it may not write and what does not fit; the receive WQE's own faults are the host's
         let soft = fail && y.act.uc && !b.bus_err && (b.too_long || !y.send);
+        let answer = y.act.kind == RxKind::Answer;
         let mut act = y.act;
         if fail {
+            act.own = true;
             act.ack = !y.act.uc;
             act.read = false;
             act.msn = if y.act.last { y.act.msn - 1 } else { y.act.msn };
@@ -166,7 +169,7 @@ impl Logic for RxAccess {
                 status::FATAL_ERR.into()
             } else if b.too_long {
                 status::LOC_LEN_ERR.into()
-            } else if y.send {
+            } else if y.send || answer {
                 status::LOC_PROT_ERR.into()
             } else {
                 status::REM_ACCESS_ERR.into()
@@ -237,6 +240,8 @@ impl Logic for RxAccess {
             iova: self.mr_rsp.val().iova,
             more: ok && !b.last,
             total: b.total,
+            inline: y.inline,
+            value: y.act.swap_add,
         };
         self.wr_valid.next = self.writes.o_valid.val();
         self.wr.next = self.writes.o_data.val();

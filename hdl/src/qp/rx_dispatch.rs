@@ -1,6 +1,7 @@
 //! First block of the receive path: looks up the QP of a packet and decides all that its
-//! configuration alone decides. ACKs go to the completer, requests to the responder, all else is
-//! dropped with a counter; every packet goes down the pipeline, so that its cells are freed.
+//! configuration alone decides. Requests go to the responder, responses and ACKs to `read_rx` and
+//! behind the writes before them to the completer; all else is dropped with a counter. Every packet
+//! goes down the pipeline, so that its cells are freed.
 //!
 //! | port | |
 //! |---|---|
@@ -8,7 +9,6 @@
 //! | `op`, `drain_req` / `drain_ack` | become tokens in the pipeline; `op_done`, `drain_done` tell that one came out |
 //! | `again` | the token has to be sent once more: the QP still has parked packets |
 //! | `req` | packets and tokens, in order |
-//! | `ack` | ACKs and NAKs for the completer |
 //! | `counts` | one pulse a dropped packet |
 //!
 //! 2 cycles a packet; 2 cycles from `pkt` to `req`. It never holds a packet back for another QP.
@@ -52,7 +52,8 @@ struct Decoded {
     uc: Bit,
     transport: Bits<2>,
     request: Bit,
-    ack: Bit,
+    response: Bit,
+    fetched: Bit,
     send: Bit,
     write: Bit,
     read: Bit,
@@ -77,7 +78,8 @@ fn decode(code: Bits<8>) -> Decoded {
                 uc: row.transport == Transport::Uc,
                 transport: bits(row.transport as u64 & 3),
                 request: row.direction == Direction::Request,
-                ack: row.class == Class::Ack,
+                response: row.class == Class::ReadResponse || row.class == Class::AtomicAck,
+                fetched: row.class == Class::AtomicAck,
                 send: row.class == Class::Send,
                 write: row.class == Class::Write,
                 read: row.class == Class::ReadRequest,
@@ -180,9 +182,6 @@ pub struct RxDispatch {
     pub req_valid: Signal<Out, Bit>,
     pub req_ready: Signal<In, Bit>,
     pub req: Signal<Out, RxReq>,
-    pub ack_valid: Signal<Out, Bit>,
-    pub ack_ready: Signal<In, Bit>,
-    pub ack: Signal<Out, AckIn>,
     pub counts: Signal<Out, RxCounts>,
     qps: Sdpram<RxQp, QP_W>,
     state: Reg<State>,
@@ -190,28 +189,23 @@ pub struct RxDispatch {
     counted: Reg<RxCounts>,
     clear: Reg<Bits<{ QP_W + 1 }>>,
     reqs: Fifo<RxReq, 4, 5>,
-    acks: Fifo<AckIn, 4, 5>,
 }
 impl Logic for RxDispatch {
     #[rtl]
     fn update(&mut self) {
         regs!(self, clock, state, held, counted, clear);
-        clocks!(self, clock, qps, reqs, acks);
+        clocks!(self, clock, qps, reqs);
         self.reqs.reset.next = self.reset.val();
-        self.acks.reset.next = self.reset.val();
         self.req_valid.next = self.reqs.o_valid.val();
         self.req.next = self.reqs.o_data.val();
         self.reqs.o_ready.next = self.req_ready.val();
-        self.ack_valid.next = self.acks.o_valid.val();
-        self.ack.next = self.acks.o_data.val();
-        self.acks.o_ready.next = self.ack_ready.val();
 
         let cleared = self.clear.q.val().get_bit(QP_W);
         if !cleared {
             self.clear.d.next = self.clear.q.val() + 1;
         }
         let mut s = self.state.q.val();
-        let room = self.reqs.i_ready.val() && self.acks.i_ready.val();
+        let room = self.reqs.i_ready.val();
 
         // tokens
         let op = self.op.val();
@@ -296,7 +290,7 @@ impl Logic for RxDispatch {
             || qp.state == qp_state::SQD
             || qp.state == qp_state::SQE;
         let sends = qp.state == qp_state::RTS || qp.state == qp_state::SQD;
-        let undone = !((d.rc && (d.request || d.ack)) || (d.uc && d.request));
+        let undone = !(d.rc || (d.uc && d.request));
         let mut drop = RxCounts::default();
         if special {
             drop.rx_drop_qp0 = true;
@@ -319,18 +313,13 @@ impl Logic for RxDispatch {
         self.counted.d.next = if decide { drop } else { RxCounts::default() };
         self.counts.next = self.counted.q.val();
 
-        self.acks.i_valid.next = decide && good && d.ack;
-        self.acks.i_data.next = AckIn {
-            qpn: h.qpn.get_bits::<QP_W>(0),
-            psn: h.psn,
-            syndrome: h.syndrome,
-            msn: h.msn,
-        };
         let request = RxReq {
-            kind: if good && d.request {
+            kind: if !good {
+                RxKind::Free
+            } else if d.request {
                 RxKind::Request
             } else {
-                RxKind::Free
+                RxKind::Answer
             },
             op: QpOpKind::Modify,
             qpn: h.qpn.get_bits::<QP_W>(0),
@@ -357,6 +346,11 @@ impl Logic for RxDispatch {
             add: d.add,
             swap_add: h.swap_add,
             compare: h.compare,
+            response: d.response,
+            fetched: d.fetched,
+            syndrome: h.syndrome,
+            msn: h.msn,
+            pmtu: qp.pmtu,
             first: d.first,
             last: d.last,
             has_imm: d.imm,

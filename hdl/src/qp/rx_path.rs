@@ -1,4 +1,4 @@
-//! The receive path behind the packet buffer: `rx_dispatch`, `responder` with its parking place,
+//! The receive path behind the packet buffer: `rx_dispatch`, `responder` with its parking place, `read_rx`,
 //! `rx_access`, `rq_fetch`, `rx_retire`, `rq_flush`.
 //!
 //! | port | |
@@ -7,7 +7,8 @@
 //! | `drain_req` / `drain_ack` | the same for all QPs; `drain_ack` stays until `drain_req` goes |
 //! | `bell` | receive queue doorbells; `bell_bad`: pulse, an impossible index was dropped |
 //! | `pkt` | packets from the buffer |
-//! | `ack` | ACKs for the completer |
+//! | `ack` | ACKs, NAKs and what became of READs and atomics, for the completer |
+//! | `place`, `sent` | READs and atomics of the requester; no back-pressure |
 //! | `rd` / `beat` | receive WQE reads |
 //! | `mr_req` / `mr_rsp` | region table, answer 3 cycles later |
 //! | `inv`, `inv_done`, `inv_ok` | keys that messages invalidate |
@@ -17,6 +18,8 @@
 //! | `counts` | pulses |
 //!
 //! The command processor must not stop taking `fault` for good; while it waits for `op_ready` it may.
+use super::read_rx::ReadRx;
+use super::read_types::{ReadPlace, ReadsSent, with_verdict};
 use super::rq_fetch::RqFetch;
 use super::rq_flush::RqFlush;
 use super::rx_access::RxAccess;
@@ -50,6 +53,10 @@ pub struct RxPath {
     pub ack_valid: Signal<Out, Bit>,
     pub ack_ready: Signal<In, Bit>,
     pub ack: Signal<Out, AckIn>,
+    pub place_valid: Signal<In, Bit>,
+    pub place: Signal<In, ReadPlace>,
+    pub sent_valid: Signal<In, Bit>,
+    pub sent: Signal<In, ReadsSent>,
     pub rd_valid: Signal<Out, Bit>,
     pub rd_ready: Signal<In, Bit>,
     pub rd: Signal<Out, ReadReq>,
@@ -86,6 +93,7 @@ pub struct RxPath {
     pub counts: Signal<Out, RxCounts>,
     dispatch: RxDispatch,
     responder: Responder,
+    read_rx: ReadRx,
     park: RxPark,
     access: RxAccess,
     fetch: RqFetch,
@@ -102,13 +110,14 @@ impl Logic for RxPath {
     #[rtl]
     fn update(&mut self) {
         clocks!(
-            self, clock, dispatch, responder, park, access, fetch, retire, flush, opcodes,
+            self, clock, dispatch, responder, read_rx, park, access, fetch, retire, flush, opcodes,
             sequences, payloads
         );
         regs!(self, clock, uncounted);
         let reset = self.reset.val();
         self.dispatch.reset.next = reset;
         self.responder.reset.next = reset;
+        self.read_rx.reset.next = reset;
         self.park.reset.next = reset;
         self.access.reset.next = reset;
         self.fetch.reset.next = reset;
@@ -133,9 +142,15 @@ impl Logic for RxPath {
         self.dispatch.pkt_valid.next = self.pkt_valid.val();
         self.pkt_ready.next = self.dispatch.pkt_ready.val();
         self.dispatch.pkt.next = self.pkt.val();
-        self.ack_valid.next = self.dispatch.ack_valid.val();
-        self.dispatch.ack_ready.next = self.ack_ready.val();
-        self.ack.next = self.dispatch.ack.val();
+
+        // answers for the requester, side by side with the loop
+        self.read_rx.req_valid.next =
+            self.dispatch.req_valid.val() && self.responder.req_ready.val();
+        self.read_rx.req.next = self.dispatch.req.val();
+        self.read_rx.place_valid.next = self.place_valid.val();
+        self.read_rx.place.next = self.place.val();
+        self.read_rx.sent_valid.next = self.sent_valid.val();
+        self.read_rx.sent.next = self.sent.val();
 
         // the loop
         self.responder.req_valid.next = self.dispatch.req_valid.val();
@@ -159,7 +174,7 @@ impl Logic for RxPath {
 
         // keys and writes
         self.access.exec_valid.next = self.responder.exec_valid.val();
-        self.access.exec.next = self.responder.exec.val();
+        self.access.exec.next = with_verdict(self.responder.exec.val(), self.read_rx.verdict.val());
         self.fetch.slot_at.next = self.access.slot_at.val();
         self.access.slot.next = self.fetch.slot.val();
         self.fetch.free_valid.next = self.access.free_valid.val();
@@ -219,6 +234,9 @@ impl Logic for RxPath {
         self.rd_out.next = self.retire.rd.val();
         self.responder.answered_valid.next = self.answered_valid.val();
         self.responder.answered.next = self.answered.val();
+        self.ack_valid.next = self.retire.ack_valid.val();
+        self.retire.ack_ready.next = self.ack_ready.val();
+        self.ack.next = self.retire.ack.val();
         self.fault_valid.next = self.retire.fault_valid.val();
         self.retire.fault_ready.next = self.fault_ready.val();
         self.fault.next = self.retire.fault.val();
@@ -262,6 +280,7 @@ impl Logic for RxPath {
             rx_drop_no_rqe: x.rx_drop_no_rqe,
             rx_drop_out_of_order: r.rx_drop_out_of_order,
             rx_duplicates: r.rx_duplicates,
+            rx_drop_stale_response: self.read_rx.stale.val(),
             flushed: self.flush.cqe_valid.val() && self.cqe_ready.val(),
             tx_nak_seq: t.tx_nak_seq,
             tx_nak_inv_req: t.tx_nak_inv_req,

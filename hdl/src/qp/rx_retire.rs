@@ -6,11 +6,13 @@
 //! | `act` | actions and tokens, in order |
 //! | `done` | one for each action that is no token, in order; there is always place |
 //! | `ack_out`, `cqe`, `fault`, `rd` | what becomes of it |
+//! | `ack` | ACKs, NAKs and what `read_rx` says, to the completer |
 //! | `fin` | a token came out; waits for `fin_go` |
 //!
 //! | | |
 //! |---|---|
-//! | write failed | NAK remote operational error at that PSN, fault, error CQE when a receive WQE is in use |
+//! | a response's write failed | its WQE fails |
+//! | other write failed | NAK remote operational error at that PSN, fault, error CQE when a receive WQE is in use |
 //! | QP dead (fatal action, failed write, `Error` token) | nothing of it leaves any more |
 //!
 //! `fault` also carries COMM_ESTABLISHED, which is no error. Its queue takes all that the pipeline
@@ -50,6 +52,7 @@ struct State {
     cqe: Bit,
     rd: Bit,
     fin: Bit,
+    answer: Bit,
 }
 
 #[derive(LogicBlock, Default)]
@@ -71,6 +74,9 @@ pub struct RxRetire {
     pub rd_valid: Signal<Out, Bit>,
     pub rd_ready: Signal<In, Bit>,
     pub rd: Signal<Out, RdReq>,
+    pub ack_valid: Signal<Out, Bit>,
+    pub ack_ready: Signal<In, Bit>,
+    pub ack: Signal<Out, AckIn>,
     pub fault_valid: Signal<Out, Bit>,
     pub fault_ready: Signal<In, Bit>,
     pub fault: Signal<Out, QpFault>,
@@ -87,6 +93,7 @@ pub struct RxRetire {
     cqe_q: Reg<CqeReq>,
     rd_q: Reg<RdReq>,
     fin_q: Reg<RxFin>,
+    answer_q: Reg<AckIn>,
     /// The action's MSN less 1: worked out in the first cycle, for a write that failed.
     msn_before: Reg<Bits<24>>,
     counted: Reg<RxCounts>,
@@ -95,7 +102,7 @@ impl Logic for RxRetire {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, state, ack_q, cqe_q, rd_q, fin_q, msn_before, counted
+            self, clock, state, ack_q, cqe_q, rd_q, fin_q, answer_q, msn_before, counted
         );
         clocks!(self, clock, qps, dones, faults);
         self.dones.reset.next = self.reset.val();
@@ -121,12 +128,16 @@ impl Logic for RxRetire {
         if self.fin_go.val() {
             s.fin = false;
         }
+        if self.ack_ready.val() {
+            s.answer = false;
+        }
         s.look = !now.look
             && self.act_valid.val()
             && written
             && !s.ack
             && !s.cqe
             && !s.rd
+            && !s.answer
             && self.faults.i_ready.val();
         self.qps.raddr.next = a.qpn;
         self.msn_before.d.next = a.msn - 1;
@@ -139,6 +150,8 @@ impl Logic for RxRetire {
         let packet = a.kind == RxKind::Request && !q.dead;
         let failed = packet && self.dones.o_data.val().error;
         let fatal = packet && (a.fatal || failed);
+        let answer = a.kind == RxKind::Answer && !q.dead;
+        let lost = answer && self.dones.o_data.val().error;
         let ack = packet && (a.ack || (failed && !a.uc));
         let cqe = packet && (a.cqe || (failed && a.uses_rqe));
         let note = packet && (a.note.any() || failed);
@@ -149,7 +162,7 @@ impl Logic for RxRetire {
         };
         let op = a.kind == RxKind::Op;
         let mut n = q;
-        if fatal {
+        if fatal || lost || (answer && a.status != status::SUCCESS) {
             n.dead = true;
         }
         if cqe {
@@ -163,7 +176,7 @@ impl Logic for RxRetire {
                 QpOpKind::Modify | QpOpKind::StartSq => {}
             }
         }
-        self.qps.we.next = go && (packet || op);
+        self.qps.we.next = go && (packet || answer || op);
         self.qps.waddr.next = a.qpn;
         self.qps.wdata.next = n;
         let syndrome = if failed {
@@ -172,6 +185,23 @@ impl Logic for RxRetire {
             a.syndrome
         };
         if go {
+            s.answer = answer;
+            self.answer_q.d.next = AckIn {
+                qpn: a.qpn,
+                psn: a.psn,
+                syndrome: if lost {
+                    NAK_OPERATION.into()
+                } else {
+                    a.syndrome
+                },
+                msn: a.msn,
+                own: a.own || lost,
+                status: if lost {
+                    status::FATAL_ERR.into()
+                } else {
+                    a.status
+                },
+            };
             s.ack = ack;
             s.cqe = cqe;
             s.rd = packet && (a.read || a.again) && !failed;
@@ -256,6 +286,8 @@ impl Logic for RxRetire {
         self.rd.next = self.rd_q.q.val();
         self.fin_valid.next = now.fin;
         self.fin.next = self.fin_q.q.val();
+        self.ack_valid.next = now.answer;
+        self.ack.next = self.answer_q.q.val();
         self.fault_valid.next = self.faults.o_valid.val();
         self.fault.next = self.faults.o_data.val();
         self.faults.o_ready.next = self.fault_ready.val();

@@ -12,7 +12,7 @@
 //! up to its end. A message that is longer than the pieces is given as one part, which fails.
 //!
 //! A part every 2 cycles, 4 cycles from `exec` to `o`.
-use super::{BLOCK, BLOCKS_W, RqePiece, RqeSlot, RxExec, RxPart};
+use super::{BLOCK, BLOCKS_W, RqePiece, RqeSlot, RxExec, RxKind, RxPart};
 use crate::arith::{Pieces, pieces, total64};
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg};
@@ -230,7 +230,7 @@ impl Logic for RxScatter {
                 e.span
             },
             pd: e.pd,
-            need: if e.send {
+            need: if e.send || e.act.kind == RxKind::Answer {
                 access::LOCAL_WRITE.into()
             } else if e.atomic {
                 access::REMOTE_ATOMIC.into()

@@ -26,6 +26,8 @@ pub enum RxKind {
     Free,
     /// A request, to be checked against the responder's state.
     Request,
+    /// A response, ACK or NAK, for the requester.
+    Answer,
     /// A `QpOp` on its way: what came before it is done when it comes out (rule R9).
     Op,
     /// The same for the command processor's drain request: no QP is touched.
@@ -59,8 +61,15 @@ pub struct RxReq {
     pub atomic: Bit,
     /// FETCH_ADD.
     pub add: Bit,
+    /// Of a response to an atomic `swap_add` is the value there was.
     pub swap_add: Bits<64>,
     pub compare: Bits<64>,
+    /// Answer: one to a READ or atomic; to an atomic.
+    pub response: Bit,
+    pub fetched: Bit,
+    pub syndrome: Bits<8>,
+    pub msn: Bits<24>,
+    pub pmtu: Bits<3>,
     /// First or last packet of its message; ONLY is both.
     pub first: Bit,
     pub last: Bit,
@@ -137,6 +146,8 @@ pub struct RxAct {
     pub add: Bit,
     pub swap_add: Bits<64>,
     pub compare: Bits<64>,
+    /// Answer: said by the receive side itself, see `AckIn`.
+    pub own: Bit,
 }
 
 /// A packet behind the responder's loop: what is to be moved, and the answer if the keys allow it.
@@ -153,6 +164,8 @@ pub struct RxExec {
     pub read: Bit,
     /// An atomic: its address has to be a multiple of 8.
     pub atomic: Bit,
+    /// What is written is `act.swap_add`.
+    pub inline: Bit,
     /// Dropped because the QP is dead.
     pub halted: Bit,
     pub send: Bit,
@@ -367,6 +380,7 @@ pub struct RxCounts {
     pub rx_drop_rkey: Bit,
     pub rx_drop_no_rqe: Bit,
     pub rx_duplicates: Bit,
+    pub rx_drop_stale_response: Bit,
     pub rx_cnp: Bit,
     pub tx_nak_seq: Bit,
     pub tx_nak_inv_req: Bit,

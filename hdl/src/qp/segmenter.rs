@@ -5,6 +5,7 @@
 //! | `turn`, `job`, `key` | from `wqe_check`: a QP's turn and its WQEs |
 //! | `rec` | to the completer, with the first packet of a WQE in every turn: its record, and how far the turn goes |
 //! | `tx` | packets, in order |
+//! | `place` | to `read_rx`, with each request of a READ or atomic; no back-pressure |
 //! | `done` | to `send_sched`: the turn is over |
 //! | `wqe_bad` | a WQE was refused |
 //!
@@ -13,11 +14,17 @@
 //! with `error` and ends the turn. AckReq: last packet of a message, every `ACK_EVERY`th of a long one, and the last one
 //! before the window closes.
 //!
+//! A READ is one packet, which takes the PSNs of its response; sent again from packet k it asks for the bytes from there
+//! on. One of several packets ends the turn. A READ or atomic that is too many, and a WQE whose fence holds, end it before.
+//! The operands of an atomic are its packet's payload.
+//!
 //! Latency: `job` to `tx` 4 cycles. Throughput: a packet a cycle inside a message, a WQE of one packet every 2 cycles.
 use super::psn::PSN_W;
 use super::sq_types::*;
 use crate::cfg::*;
 use crate::prim::Reg;
+use crate::qp::read_types::{ReadPlace, ReadWant};
+use crate::roce::headers::ATOMIC_OPERANDS;
 use crate::stream::Skid;
 use crate::types::*;
 use rocenic_contract::opcode::{Class, LIST, Position, Transport, header};
@@ -55,6 +62,12 @@ struct Turn {
     /// No more packets in this turn.
     over: Bit,
     stop: Bit,
+    /// READs and atomics that may be sent; none is outstanding.
+    room: Bits<{ RD_SLOT_W + 1 }>,
+    none: Bit,
+    /// What the next WQE waits for.
+    for_room: Bit,
+    for_fence: Bit,
 }
 /// The message under way.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -62,7 +75,7 @@ struct Message {
     job: SendJob,
     /// It cannot be sent.
     bad: Bit,
-    /// Where its first byte is; `up`: the upper half and one.
+    /// Where its first byte is (of a READ: remotely); `up`: the upper half and one.
     iova: Bits<64>,
     up: Bits<HALF>,
     last_psn: Bits<PSN_W>,
@@ -71,6 +84,8 @@ struct Message {
     /// The next packet is the message's first, last.
     first: Bit,
     last: Bit,
+    /// A READ of several packets.
+    long: Bit,
     /// The completer does not know yet.
     tell: Bit,
 }
@@ -79,6 +94,8 @@ struct Message {
 struct PacketReg {
     valid: Bit,
     tx: TxCmd,
+    /// The sum is the remote address.
+    remote: Bit,
     up: Bits<HALF>,
     low: Bits<{ PART + 1 }>,
     offset: Bits<PART>,
@@ -94,6 +111,8 @@ struct TxReg {
 struct Mark {
     valid: Bit,
     rec: SendRec,
+    rd: Bits<RD_W>,
+    read: Bit,
     whole: Bit,
     end: Bits<PSN_W>,
 }
@@ -162,6 +181,9 @@ fn bth_opcode(op: Bits<{ wqe::OPCODE.width }>, first: bool, last: bool) -> Bits<
             rc(Class::Send, Position::Last, header::IETH),
             rc(Class::Send, Position::Only, header::IETH),
         ),
+        wqe::opcode::index::READ => rc(Class::ReadRequest, Position::Only, 0).into(),
+        wqe::opcode::index::ATOMIC_CAS => rc(Class::CompareSwap, Position::Only, 0).into(),
+        wqe::opcode::index::ATOMIC_FAA => rc(Class::FetchAdd, Position::Only, 0).into(),
         _ => by_place(
             first,
             last,
@@ -177,9 +199,36 @@ fn bth_opcode(op: Bits<{ wqe::OPCODE.width }>, first: bool, last: bool) -> Bits<
 fn cqe_opcode(op: Bits<{ wqe::OPCODE.width }>) -> Bits<8> {
     match op.index() {
         wqe::opcode::index::WRITE | wqe::opcode::index::WRITE_IMM => cqe::opcode::WRITE.into(),
+        wqe::opcode::index::READ => cqe::opcode::READ.into(),
+        wqe::opcode::index::ATOMIC_CAS => cqe::opcode::ATOMIC_CAS.into(),
+        wqe::opcode::index::ATOMIC_FAA => cqe::opcode::ATOMIC_FAA.into(),
         _ => cqe::opcode::SEND.into(),
     }
 }
+
+/// The local piece of a READ or atomic in `SendJob::data`.
+const LOCAL_VA: usize = wqe::SGE0_VA.lsb - 8 * wqe::inline::BASE;
+const LOCAL_KEY: usize = wqe::SGE0_LKEY.lsb - 8 * wqe::inline::BASE;
+/// Operands in `SendJob::data`.
+const SWAP_ADD: usize = wqe::atomic::SWAP_ADD.lsb - 8 * wqe::inline::BASE;
+const COMPARE: usize = wqe::atomic::COMPARE.lsb - 8 * wqe::inline::BASE;
+#[rtl_fn]
+fn turned(x: Bits<64>) -> Bits<64> {
+    let mut y = bits::<64>(0);
+    for i in 0..8 {
+        y = y | (bit_cast::<64, 8>(x.get_bits::<8>(8 * i)) << (56 - 8 * i) as u64);
+    }
+    y
+}
+/// The operands as they stand in the packet, behind address and key.
+#[rtl_fn]
+fn operands(data: Bits<{ 8 * wqe::MAX_INLINE }>) -> Bits<{ 8 * wqe::MAX_INLINE }> {
+    let swap_add = data.get_bits::<64>(SWAP_ADD);
+    let compare = data.get_bits::<64>(COMPARE);
+    bit_cast::<{ 8 * wqe::MAX_INLINE }, 64>(turned(swap_add))
+        | (bit_cast::<{ 8 * wqe::MAX_INLINE }, 64>(turned(compare)) << 64)
+}
+const _: () = assert!(ATOMIC_OPERANDS == 16);
 
 #[derive(LogicBlock, Default)]
 pub struct Segmenter {
@@ -203,6 +252,8 @@ pub struct Segmenter {
     pub done_valid: Signal<Out, Bit>,
     pub done_ready: Signal<In, Bit>,
     pub done: Signal<Out, GrantDone>,
+    pub place_valid: Signal<Out, Bit>,
+    pub place: Signal<Out, ReadPlace>,
     pub wqe_bad: Signal<Out, Bit>,
     /// No turn is under way, and its packets have gone.
     pub idle: Signal<Out, Bit>,
@@ -211,13 +262,17 @@ pub struct Segmenter {
     packet: Reg<PacketReg>,
     tx_q: Reg<TxReg>,
     mark: Reg<Mark>,
+    place_v: Reg<Bit>,
+    place_q: Reg<ReadPlace>,
     recs: Skid<SendMark>,
     dones: Skid<GrantDone>,
 }
 impl Logic for Segmenter {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, state, msg, packet, tx_q, mark);
+        regs!(
+            self, clock, state, msg, packet, tx_q, mark, place_v, place_q
+        );
         clocks!(self, clock, recs, dones);
         self.recs.reset.next = self.reset.val();
         self.dones.reset.next = self.reset.val();
@@ -243,10 +298,12 @@ impl Logic for Segmenter {
             } else {
                 iova.get_bits::<HALF>(HALF)
             };
+            let sum = (bit_cast::<64, HALF>(high) << HALF as u64)
+                | (bit_cast::<64, PART>(mid.get_bits::<PART>(0)) << PART as u64)
+                | bit_cast::<64, PART>(packet.low.get_bits::<PART>(0));
             let pkt = TxPkt {
-                iova: (bit_cast::<64, HALF>(high) << HALF as u64)
-                    | (bit_cast::<64, PART>(mid.get_bits::<PART>(0)) << PART as u64)
-                    | bit_cast::<64, PART>(packet.low.get_bits::<PART>(0)),
+                iova: sum,
+                va: if packet.remote { sum } else { packet.tx.pkt.va },
                 ..packet.tx.pkt
             };
             self.tx_q.d.next = TxReg {
@@ -270,6 +327,10 @@ impl Logic for Segmenter {
         let refuse = may && m.bad && rec_free;
         let send = may && !m.bad && packet_free && (!m.tell || rec_free);
 
+        let bad = refused || job.status != status::SUCCESS;
+        let no_room = job.read && !t.room.any() && !bad;
+        let fenced = job.fence && !t.none && !bad;
+        let base = if job.read { job.va } else { key.iova };
         let mut n = t;
         if load {
             self.msg.d.next = Message {
@@ -281,17 +342,24 @@ impl Logic for Segmenter {
                     },
                     ..job
                 },
-                bad: refused || job.status != status::SUCCESS,
-                iova: key.iova,
-                up: key.iova.get_bits::<HALF>(HALF) + 1,
+                bad,
+                iova: base,
+                up: base.get_bits::<HALF>(HALF) + 1,
                 last_psn: t.first_psn + job.packets_1,
                 rest: job.packets_1 - t.at.pkt,
-                first: t.at.pkt == 0,
-                last: t.at.pkt == job.packets_1,
+                first: job.read || t.at.pkt == 0,
+                last: job.read || t.at.pkt == job.packets_1,
+                long: job.read && t.at.pkt != job.packets_1,
                 tell: true,
             };
             if !t.over {
-                n.step = Step::Packets;
+                if no_room || fenced {
+                    n.over = true;
+                    n.for_room = no_room;
+                    n.for_fence = fenced;
+                } else {
+                    n.step = Step::Packets;
+                }
             }
         }
         if refuse {
@@ -306,19 +374,34 @@ impl Logic for Segmenter {
             self.msg.d.next.tell = false;
             n.left = t.left - 1;
             n.full = t.left == 2;
-            n.over = t.full;
+            n.over = t.full || m.long;
+            let psn = if m.job.read { m.last_psn } else { t.at.psn };
             n.at = SendCursor {
                 idx: if m.last { t.at.idx + 1 } else { t.at.idx },
                 pkt: if m.last { 0.into() } else { t.at.pkt + 1 },
-                psn: t.at.psn + 1,
+                psn: psn + 1,
+                rd: t.at.rd,
             };
             if m.last {
-                n.first_psn = t.at.psn + 1;
+                n.first_psn = psn + 1;
+            }
+            if m.job.read {
+                n.at.rd = t.at.rd + 1;
+                n.room = t.room - 1;
+                n.none = false;
             }
             if m.last || t.full {
                 n.step = Step::Load;
             }
             let offset = bit_cast::<HALF, PSN_W>(t.at.pkt) << pmtu_w(t.grant.pmtu);
+            // what is left of the message: whole packets and the last one
+            let width = pmtu_w(t.grant.pmtu);
+            let left = if (m.job.last_len & pmtu).any() {
+                bit_cast::<HALF, PSN_W>(m.rest + 1) << width
+            } else {
+                (bit_cast::<HALF, PSN_W>(m.rest) << width)
+                    | bit_cast::<HALF, PLEN_W>(m.job.last_len)
+            };
             let nth = t.at.pkt.get_bits::<ACK_EVERY_W>(0).all();
             self.packet.d.next = PacketReg {
                 valid: true,
@@ -330,28 +413,43 @@ impl Logic for Segmenter {
                         idx: t.at.idx,
                         opcode: bth_opcode(m.job.opcode, m.first, m.last),
                         psn: t.at.psn,
-                        ack_req: m.last || nth || (t.full && t.grant.closes),
-                        solicited: m.last && m.job.solicited,
+                        // the response of a READ or atomic acknowledges it
+                        ack_req: !m.job.read && (m.last || nth || (t.full && t.grant.closes)),
+                        solicited: m.last && m.job.solicited && !m.job.read,
                         va: m.job.va,
                         rkey: m.job.rkey,
-                        dma_len: m.job.length,
+                        dma_len: left,
                         imm: m.job.imm,
                         syndrome: 0.into(),
                         msn: 0.into(),
-                        payload_len: if m.last { m.job.last_len } else { pmtu },
-                        inline: m.job.inline,
+                        payload_len: if m.job.atomic {
+                            bits::<PLEN_W>(ATOMIC_OPERANDS as u64)
+                        } else if m.job.read {
+                            0.into()
+                        } else if m.last {
+                            m.job.last_len
+                        } else {
+                            pmtu
+                        },
+                        inline: m.job.inline || m.job.atomic,
                         iova: m.iova,
                     },
-                    data: m.job.data,
+                    data: if m.job.atomic {
+                        operands(m.job.data)
+                    } else {
+                        m.job.data
+                    },
                     ..TxCmd::default()
                 },
+                remote: m.job.read,
                 up: m.up,
                 low: bit_cast::<{ PART + 1 }, PART>(m.iova.get_bits::<PART>(0))
                     + bit_cast::<{ PART + 1 }, PART>(offset.get_bits::<PART>(0)),
                 offset: offset.get_bits::<PART>(PART),
             };
         }
-        let finish = (load && t.over && job.final_job)
+        let ends = t.over || no_room || fenced;
+        let finish = (load && ends && job.final_job)
             || (refuse && m.job.final_job)
             || (send && (m.last || t.full) && m.job.final_job);
         self.dones.i_valid.next = finish;
@@ -359,6 +457,8 @@ impl Logic for Segmenter {
             qpn: t.grant.qpn,
             at: n.at,
             stop: n.stop,
+            for_room: n.for_room,
+            for_fence: n.for_fence,
         };
         // the next turn begins where this one ends
         let take = finish || t.step == Step::Idle;
@@ -377,6 +477,10 @@ impl Logic for Segmenter {
                 first_psn: g.at.psn - g.at.pkt,
                 over: false,
                 stop: false,
+                room: g.rd_room,
+                none: g.rd_none,
+                for_room: false,
+                for_fence: false,
             };
         }
         self.state.d.next = n;
@@ -393,7 +497,9 @@ impl Logic for Segmenter {
                 error: m.bad,
                 status: m.job.status,
             },
-            whole: m.rest < bit_cast::<PSN_W, GRANT_W>(t.left),
+            rd: if m.job.read { t.at.rd + 1 } else { t.at.rd },
+            read: m.job.read,
+            whole: m.job.read || m.rest < bit_cast::<PSN_W, GRANT_W>(t.left),
             end: t.at.psn + bit_cast::<PSN_W, GRANT_W>(t.left),
         };
         let mark = self.mark.q.val();
@@ -405,7 +511,29 @@ impl Logic for Segmenter {
             } else {
                 mark.end
             },
+            rd: mark.rd,
+            read: mark.read,
         };
+        self.place_v.d.next = send && m.job.read;
+        self.place_q.d.next = ReadPlace {
+            qpn: t.grant.qpn,
+            number: t.at.rd,
+            want: ReadWant {
+                first: t.first_psn,
+                last: m.last_psn,
+                va: m.job.data.get_bits::<64>(LOCAL_VA),
+                lkey: m.job.data.get_bits::<32>(LOCAL_KEY),
+                last_len: if m.job.atomic {
+                    0.into()
+                } else {
+                    m.job.last_len
+                },
+                atomic: m.job.atomic,
+                again: t.at.pkt.any(),
+            },
+        };
+        self.place_valid.next = self.place_v.q.val();
+        self.place.next = self.place_q.q.val();
         self.rec_valid.next = self.recs.o_valid.val();
         self.rec.next = self.recs.o.val();
         self.recs.o_ready.next = self.rec_ready.val();
@@ -421,6 +549,7 @@ impl Logic for Segmenter {
             self.state.d.next.step = Step::Idle;
             self.packet.d.next.valid = false;
             self.mark.d.next.valid = false;
+            self.place_v.d.next = false;
             self.tx_q.d.next.valid = false;
         }
     }

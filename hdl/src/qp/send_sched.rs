@@ -16,13 +16,15 @@
 //! One context a QP; every input is an event that reads, changes and writes it. Three stages: choose and read, change,
 //! decide and write; two events in a row are never of one QP. QPs that may send stand in a FIFO, each at most once: round
 //! robin, work conserving. A QP leaves it when it has no WQE in a slot, when its window is closed (`REC_W` WQEs or
-//! `WINDOW` packets not acknowledged), while it waits for an RNR timer, and for good when a WQE was bad. Rewinds and
+//! `WINDOW` packets not acknowledged), while its next WQE waits for READs or atomics (`max_rd_atomic` of them are
+//! outstanding, or it has a fence), while it waits for an RNR timer, and for good when a WQE was bad. Rewinds and
 //! operations that meet a QP in its turn take effect at the turn's end, so that no packet of a new epoch stands before
 //! one of the old. An ACK that overtakes the cursor (it came late, after a rewind) moves the cursor to it.
 //!
 //! Latency: `wqes` to `grant` 9 cycles. Throughput: an event a cycle, of one QP every 2; a grant every 4 cycles.
 //! Never: two grants of one QP at a time.
 use super::ctx_ram::CtxRam;
+use super::psn::PSN_W;
 use super::sq_types::*;
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg};
@@ -35,8 +37,10 @@ use rust_hdl_core::prelude::*;
 /// Packets of a QP that may be unacknowledged; far below 2^23.
 pub const WINDOW: u64 = 1 << WINDOW_W;
 const WINDOW_W: usize = 10;
+/// A long READ takes PSNs far beyond the window: their distance is worked out in pieces.
+const PIECE: usize = 8;
+const TOP: u64 = 1 << (PIECE - 1);
 /// Differences of cursors: a turn more than the window on either side.
-const PSN_GAP_W: usize = WINDOW_W + 2;
 const IDX_GAP_W: usize = REC_W + 2;
 /// Reports to `sq_fetch` on their way, log2.
 const TOOK_W: usize = 2;
@@ -59,6 +63,9 @@ struct SendEvent {
     at: SendCursor,
     /// Done: stop. Rewind: hold. Una: exact.
     flag: Bit,
+    /// Done: what the next WQE waits for.
+    for_room: Bit,
+    for_fence: Bit,
     wqes: SqReady,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -71,6 +78,9 @@ struct SendCtx {
     stop: Bit,
     /// Waits for an RNR timer.
     hold: Bit,
+    /// The next WQE waits for one READ or atomic less; for all of them.
+    for_room: Bit,
+    for_fence: Bit,
     /// A rewind to `back` waits for the end of the turn.
     moved: Bit,
     back: SendCursor,
@@ -91,6 +101,14 @@ struct SendCfg {
     pmtu: Bits<3>,
     rc: Bit,
     sig_all: Bit,
+    max_rd: Bits<{ RD_SLOT_W + 1 }>,
+}
+/// `at` less `una`: pieces, each with its borrow.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Gap {
+    low: Bits<{ PIECE + 1 }>,
+    mid: Bits<{ PIECE + 1 }>,
+    high: Bits<PIECE>,
 }
 /// The context as the event leaves it; whether the QP may send is still to be seen.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -100,6 +118,9 @@ struct Changed {
     ctx: SendCtx,
     cfg: SendCfg,
     restart: Bit,
+    gap: Gap,
+    /// READs and atomics outstanding.
+    rd: Bits<RD_W>,
 }
 /// A turn, and what limits it: WQEs in slots, records, packets in the window.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -134,6 +155,48 @@ fn min(a: Bits<GRANT_W>, b: Bits<GRANT_W>) -> Bits<GRANT_W> {
 #[rtl_fn]
 fn apart(qpn: Bits<QP_W>, ev: SendEvent) -> bool {
     ev.kind == Ev::Idle || qpn != ev.qpn
+}
+#[rtl_fn]
+fn minus(a: Bits<PIECE>, b: Bits<PIECE>) -> Bits<{ PIECE + 1 }> {
+    bit_cast::<{ PIECE + 1 }, PIECE>(a) - bit_cast::<{ PIECE + 1 }, PIECE>(b)
+}
+#[rtl_fn]
+fn gap(at: Bits<PSN_W>, una: Bits<PSN_W>) -> Gap {
+    Gap {
+        low: minus(at.get_bits::<PIECE>(0), una.get_bits::<PIECE>(0)),
+        mid: minus(at.get_bits::<PIECE>(PIECE), una.get_bits::<PIECE>(PIECE)),
+        high: at.get_bits::<PIECE>(2 * PIECE) - una.get_bits::<PIECE>(2 * PIECE),
+    }
+}
+/// The gap is below `WINDOW`.
+#[rtl_fn]
+fn inside(g: Gap) -> bool {
+    let mid = g.mid.get_bits::<PIECE>(0);
+    let quarter = 1 << (WINDOW_W - PIECE);
+    let low_borrows = g.low.get_bit(PIECE);
+    let mid_borrows = g.mid.get_bit(PIECE) || (low_borrows && mid == 0);
+    let mid_small = if low_borrows {
+        mid != 0 && mid <= quarter
+    } else {
+        mid < quarter
+    };
+    let high_none = if mid_borrows {
+        g.high == 1
+    } else {
+        g.high == 0
+    };
+    mid_small && high_none
+}
+/// `at` stands before `una`.
+#[rtl_fn]
+fn negative(g: Gap) -> bool {
+    let mid = g.mid.get_bits::<PIECE>(0);
+    let borrows = g.mid.get_bit(PIECE) || (g.low.get_bit(PIECE) && mid == 0);
+    if borrows {
+        g.high == 0 || g.high > TOP
+    } else {
+        g.high >= TOP
+    }
 }
 /// `n`, one more, one or two less.
 #[rtl_fn]
@@ -293,11 +356,13 @@ impl Logic for SendSched {
                     idx: una.idx,
                     pkt: una.pkt,
                     psn: una.psn,
+                    rd: una.rd,
                 },
                 _ => SendCursor {
                     idx: rewind.idx,
                     pkt: rewind.pkt,
                     psn: rewind.psn,
+                    rd: rewind.rd,
                 },
             },
             flag: match kind {
@@ -305,6 +370,8 @@ impl Logic for SendSched {
                 Ev::Una => una.exact,
                 _ => rewind.hold,
             },
+            for_room: done.for_room,
+            for_fence: done.for_fence,
             wqes,
         };
         self.ev_op.d.next = op;
@@ -354,6 +421,8 @@ impl Logic for SendSched {
             Ev::Done => {
                 n.granted = false;
                 n.stop = ev.flag;
+                n.for_room = ev.for_room;
+                n.for_fence = ev.for_fence;
                 n.at = ev.at;
                 if c.moved {
                     restart = true;
@@ -394,6 +463,8 @@ impl Logic for SendSched {
         if restart {
             n.epoch = c.epoch + 1;
             n.upto = n.at.idx;
+            n.for_room = false;
+            n.for_fence = false;
         }
         self.changed.d.next = Changed {
             kind: ev.kind,
@@ -401,6 +472,8 @@ impl Logic for SendSched {
             ctx: n,
             cfg: self.cfg.rdata.val(),
             restart,
+            gap: gap(n.at.psn, n.una.psn),
+            rd: n.at.rd - n.una.rd,
         };
         self.cfg.we.next = ev.kind == Ev::Op;
         self.cfg.waddr.next = ev.qpn;
@@ -409,6 +482,7 @@ impl Logic for SendSched {
             pmtu: op.cfg.pmtu,
             rc: op.cfg.transport == transport::RC,
             sig_all: op.cfg.sq_sig_all,
+            max_rd: op.cfg.max_rd_atomic,
         };
         if self.op_done.q.val() {
             self.op_done.d.next = false;
@@ -418,11 +492,13 @@ impl Logic for SendSched {
         // third stage: may it send?
         let c = d.ctx;
         let recs = (c.at.idx - c.una.idx).get_bits::<IDX_GAP_W>(0);
-        let packets = (c.at.psn - c.una.psn).get_bits::<PSN_GAP_W>(0);
-        let open = recs < 1 << REC_W && packets < WINDOW;
+        let max_rd = bit_cast::<RD_W, { RD_SLOT_W + 1 }>(d.cfg.max_rd);
+        let full = d.rd >= max_rd;
+        let stuck = (c.for_room && full) || (c.for_fence && d.rd.any());
+        let open = recs < 1 << REC_W && inside(d.gap) && !stuck;
         let able = c.run && !c.stop && !c.hold && !c.granted;
         let work = c.upto != c.at.idx;
-        let jump = c.exact && packets.get_bit(PSN_GAP_W - 1);
+        let jump = c.exact && negative(d.gap);
         let granted = d.kind == Ev::Grant && able && work && open;
         let wanted = d.kind != Ev::Grant
             && d.kind != Ev::Idle
@@ -452,6 +528,13 @@ impl Logic for SendSched {
                 pmtu: d.cfg.pmtu,
                 rc: d.cfg.rc,
                 sig_all: d.cfg.sig_all,
+                rd_room: if full {
+                    0.into()
+                } else {
+                    (max_rd - d.rd).get_bits::<{ RD_SLOT_W + 1 }>(0)
+                },
+                rd_none: !d.rd.any(),
+                no_reads: !d.cfg.max_rd.any(),
                 ..Grant::default()
             },
             wqes: (c.upto - c.at.idx).get_bits::<{ WQE_SLOT_W + 1 }>(0),

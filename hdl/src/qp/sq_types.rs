@@ -42,6 +42,8 @@ pub struct SqUna {
     /// `psn` is packet `pkt` of WQE `idx`; else more WQEs are about to complete.
     pub exact: Bit,
     pub pkt: Bits<PSN_W>,
+    /// READs and atomics before `idx`.
+    pub rd: Bits<RD_W>,
 }
 
 /// Segmenter to completer, when a WQE is begun or gone on with: its record, and how far it goes in this turn.
@@ -50,6 +52,9 @@ pub struct SendMark {
     pub rec: SendRec,
     /// The turn gives the PSNs before this one to packets of this WQE.
     pub upto: Bits<PSN_W>,
+    /// READs and atomics up to this WQE; it is one.
+    pub rd: Bits<RD_W>,
+    pub read: Bit,
 }
 
 /// A WQE in its slot.
@@ -66,6 +71,8 @@ pub struct SendCursor {
     pub idx: Bits<IDX_W>,
     pub pkt: Bits<PSN_W>,
     pub psn: Bits<PSN_W>,
+    /// READs and atomics before it.
+    pub rd: Bits<RD_W>,
 }
 
 /// Packets a grant may send.
@@ -87,6 +94,10 @@ pub struct Grant {
     /// Transport is RC.
     pub rc: Bit,
     pub sig_all: Bit,
+    /// READs and atomics that may still be sent; none is outstanding; the QP does none at all.
+    pub rd_room: Bits<{ RD_SLOT_W + 1 }>,
+    pub rd_none: Bit,
+    pub no_reads: Bit,
 }
 
 /// A WQE of a grant, checked.
@@ -101,6 +112,10 @@ pub struct SendJob {
     pub signaled: Bit,
     pub solicited: Bit,
     pub inline: Bit,
+    /// READ or atomic; atomic.
+    pub read: Bit,
+    pub atomic: Bit,
+    pub fence: Bit,
     /// The answer of the key table belongs to it.
     pub keyed: Bit,
     pub length: Bits<{ wqe::LENGTH.width }>,
@@ -128,6 +143,9 @@ pub struct GrantDone {
     pub at: SendCursor,
     /// A WQE could not be sent: the QP sends no more.
     pub stop: Bit,
+    /// The next WQE is a READ or atomic too many; it has a fence.
+    pub for_room: Bit,
+    pub for_fence: Bit,
 }
 
 /// Address of a QP's slot.

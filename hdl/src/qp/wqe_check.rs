@@ -16,6 +16,7 @@ use crate::cfg::*;
 use crate::layout::logic_struct;
 use crate::prim::{Fifo, Reg};
 use crate::types::*;
+use rocenic_contract::cmd::access;
 use rocenic_contract::{caps, status, wqe};
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
@@ -46,6 +47,7 @@ struct ReadStage {
     pmtu: Bits<3>,
     rc: Bit,
     sig_all: Bit,
+    no_reads: Bit,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct JobStage {
@@ -74,6 +76,18 @@ fn known(op: Bits<{ wqe::OPCODE.width }>) -> bool {
         _ => false,
     }
 }
+#[rtl_fn]
+fn is_atomic(op: Bits<{ wqe::OPCODE.width }>) -> bool {
+    op == wqe::opcode::ATOMIC_CAS || op == wqe::opcode::ATOMIC_FAA
+}
+/// A READ or atomic.
+#[rtl_fn]
+fn is_read(op: Bits<{ wqe::OPCODE.width }>) -> bool {
+    op == wqe::opcode::READ || is_atomic(op)
+}
+/// Bytes of an atomic; longest READ at the smallest PMTU, so that its PSNs and the window are less than half of all.
+const ATOMIC_BYTES: u64 = 8;
+const READ_256: u64 = 1 << 30;
 
 /// What is wrong with a WQE, key apart.
 #[rtl_fn]
@@ -81,7 +95,11 @@ fn check(w: Wqe, bus_err: bool, s: ReadStage) -> Bits<8> {
     let inline = (w.flags & wqe::flag::INLINE).any();
     let ours = w.index == s.idx && w.qpn == bit_cast::<24, QP_W>(s.qpn);
     let clean = w.reserved == 0 && (w.flags & !bits::<{ wqe::FLAGS.width }>(FLAGS)) == 0;
-    let pieces = if inline {
+    let read = is_read(w.opcode);
+    let atomic = is_atomic(w.opcode);
+    let pieces = if read {
+        !inline && w.num_sge <= 1 && (!atomic || w.num_sge == 1)
+    } else if inline {
         w.num_sge == 0
     } else {
         w.num_sge <= SEND_SGES as u64
@@ -95,9 +113,18 @@ fn check(w: Wqe, bus_err: bool, s: ReadStage) -> Bits<8> {
     };
     if bus_err {
         status::FATAL_ERR.into()
-    } else if !s.rc || !ours || !clean || !known(w.opcode) || !pieces {
+    } else if !s.rc
+        || !ours
+        || !clean
+        || !pieces
+        || !(known(w.opcode) || (read && s.rc && !s.no_reads))
+    {
         status::LOC_QP_OP_ERR.into()
-    } else if !whole || w.length > caps::MAX_MSG_BYTES {
+    } else if !whole
+        || w.length > caps::MAX_MSG_BYTES
+        || (atomic && w.length != ATOMIC_BYTES)
+        || (read && s.pmtu == caps::pmtu::MTU_256 && w.length > READ_256)
+    {
         status::LOC_LEN_ERR.into()
     } else {
         status::SUCCESS.into()
@@ -182,6 +209,7 @@ impl Logic for WqeCheck {
             pmtu: walk.grant.pmtu,
             rc: walk.grant.rc,
             sig_all: walk.grant.sig_all,
+            no_reads: walk.grant.no_reads,
         };
 
         // check what came
@@ -199,6 +227,9 @@ impl Logic for WqeCheck {
                 signaled: s.sig_all || (w.flags & wqe::flag::SIGNALED).any(),
                 solicited: (w.flags & wqe::flag::SOLICITED).any(),
                 inline,
+                read: is_read(w.opcode),
+                atomic: is_atomic(w.opcode),
+                fence: (w.flags & wqe::flag::FENCE).any(),
                 keyed: !inline && w.length.any() && fault == status::SUCCESS,
                 length: w.length,
                 packets_1: 0.into(),
@@ -221,7 +252,11 @@ impl Logic for WqeCheck {
                 va: w.sge0_va,
                 len: w.length,
                 pd: s.pd,
-                need: 0.into(),
+                need: if is_read(w.opcode) {
+                    access::LOCAL_WRITE.into()
+                } else {
+                    0.into()
+                },
             },
         };
         let checked = self.checked.q.val();

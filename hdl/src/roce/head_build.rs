@@ -8,7 +8,7 @@
 //! | `h` | the head, ready to be sent |
 //!
 //! Latency: 3 cycles to `h`, 2 to `cmd`. Throughput: a head a cycle. Depth: 16-bit sums with end-around carry.
-//! Never: headers the descriptor has no fields for (DETH, AtomicETH).
+//! Never: headers the descriptor has no fields for (DETH).
 use super::headers::*;
 use super::path_table::{Path, constant_part, ones_add};
 use crate::cfg::QP_W;

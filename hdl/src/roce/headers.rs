@@ -2,7 +2,7 @@
 use crate::layout::logic_struct;
 use aeth::whole;
 use atomic::ack as atomic_ack;
-use rocenic_contract::opcode::{self, LIST, header};
+use rocenic_contract::opcode::{self, LIST, OpcodeInfo, header};
 use rocenic_contract::wire::ip::v4;
 use rocenic_contract::wire::{aeth, atomic, bth, eth, ieth, imm, reth, udp};
 use rocenic_contract::{
@@ -21,6 +21,10 @@ aeth_whole_fields!(logic_struct, whole);
 atomic_ack_eth_fields!(logic_struct, atomic_ack);
 imm_fields!(logic_struct, imm);
 ieth_fields!(logic_struct, ieth);
+
+/// Bytes of an AtomicETH behind address and key: they are sent as payload, since a `TxPkt` has no place for them.
+pub const ATOMIC_OPERANDS: usize = atomic::eth::BYTES - atomic::eth::SWAP_ADD.byte();
+const ATOMIC_FRONT: usize = atomic::eth::BYTES - ATOMIC_OPERANDS;
 
 /// Bits of the headers up to the BTH.
 pub const BASE_BITS: usize = 8 * (eth::BYTES + v4::BYTES + udp::BYTES + bth::BYTES);
@@ -42,13 +46,20 @@ pub fn has(opcode: Bits<8>, header: u16) -> bool {
     }
     y
 }
-/// Bytes of BTH and extended headers, and `plus`.
+const fn header_bytes(row: OpcodeInfo) -> usize {
+    if row.has(header::ATOMIC_ETH) {
+        row.header_bytes - ATOMIC_OPERANDS
+    } else {
+        row.header_bytes
+    }
+}
+/// Bytes of BTH and extended headers (without the operands of an atomic), and `plus`.
 #[rtl_fn]
 pub fn transport_bytes(opcode: Bits<8>, plus: usize) -> Bits<16> {
     let mut y = bits::<16>(0);
     for row in LIST {
         if opcode == u64::from(row.code) {
-            y = bits::<16>((row.header_bytes + plus) as u64);
+            y = bits::<16>((header_bytes(row) + plus) as u64);
         }
     }
     y
@@ -85,6 +96,10 @@ pub fn extended(opcode: Bits<8>, r: Reth, a: AethWhole, last: Bits<32>) -> Bits<
     };
     if has(opcode, header::RETH) {
         prepend::<{ 8 * reth::BYTES }>(r_bits, with_aeth)
+    } else if has(opcode, header::ATOMIC_ETH) {
+        // begins like a RETH
+        let front = r_bits.get_bits::<{ 8 * ATOMIC_FRONT }>(8 * (reth::BYTES - ATOMIC_FRONT));
+        prepend::<{ 8 * ATOMIC_FRONT }>(front, none)
     } else {
         with_aeth
     }

@@ -81,6 +81,7 @@ pub struct OpcodeBits {
     pub reth: Bit,
     pub atomic: Bit,
     pub aeth: Bit,
+    pub atomic_ack: Bit,
     /// Place of the immediate or the key to invalidate, by `IMM_PLACES`.
     pub imm: Bits<3>,
 }
@@ -104,6 +105,7 @@ pub fn opcode_bits(op: Bits<8>) -> OpcodeBits {
         reth: lookup(has(HAS_RETH), op),
         atomic: lookup(has(header::ATOMIC_ETH), op),
         aeth: lookup(has(header::AETH), op),
+        atomic_ack: lookup(has(header::ATOMIC_ACK_ETH), op),
         imm: imm_at,
     }
 }
@@ -162,6 +164,11 @@ pub fn ext_fields(h: RxHdr, x: Bits<EXT_BITS>, op: OpcodeBits) -> RxHdr {
         },
         swap_add: if op.atomic {
             x.get_bits::<{ atomic::eth::SWAP_ADD.width }>(ext_place(atomic::eth::SWAP_ADD, 0))
+        } else if op.atomic_ack {
+            x.get_bits::<{ atomic::ack::ORIGINAL.width }>(ext_place(
+                atomic::ack::ORIGINAL,
+                aeth::BYTES,
+            ))
         } else {
             0.into()
         },

@@ -16,6 +16,7 @@ pub mod report;
 pub mod rig;
 
 pub use blocks::icrc_insert;
+pub use pair::read_rate;
 
 use anyhow::Result;
 use measure::{Load, Op, Post, Rate, Span};
@@ -214,12 +215,28 @@ pub fn run(
         long(Op::Send, Pmtu::Mtu4096, packets),
         share(0.97),
     );
-    b.not_yet(
-        "READ, PMTU 4096, 1 QP, long",
+    let reads = b.n(320);
+    let mut line = 0.0;
+    let measured = b.row(
+        "READ, PMTU 4096, 1 QP, long, two NICs, 100GbE pacing",
         "payload B/cycle",
         Budget::Shown,
-        "READ comes in a later issue",
+        |l| {
+            let (rate, ideal) = pair::read_rate(l, reads)?;
+            line = ideal;
+            let share = 100.0 * rate / ideal;
+            Ok((
+                rate,
+                Some(ideal),
+                format!("{share:.1} % of ideal, {reads} messages of 64 KiB"),
+            ))
+        },
     );
+    if let Some(r) = b.rows.last_mut()
+        && measured.is_some()
+    {
+        r.budget = share(0.97)(line);
+    }
     b.rate(
         "WRITE, PMTU 256, 1 QP, long, sending",
         &default,

@@ -270,8 +270,6 @@ fn run_cases(
         }
         let started = Instant::now();
         let needs = match (tool, requester) {
-            // answering READs is there before sending them, which is what the bit announces
-            (Perftest(t), FromGuest) if t.needs() == caps::READ => 0,
             (Perftest(t), _) => t.needs(),
             (Pingpong, _) => caps::SEND,
         };

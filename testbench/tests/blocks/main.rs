@@ -17,6 +17,7 @@ mod payload_write;
 mod pktbuf;
 mod pulse_pair;
 mod ram;
+mod read_rx;
 mod realign;
 mod requester;
 mod responses;

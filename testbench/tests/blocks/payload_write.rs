@@ -78,6 +78,7 @@ impl Bench {
             iova: bits(iova),
             more: false,
             total: bits(len as u64),
+            ..WriteCmd::default()
         };
         self.frames.borrow_mut().push_back((cmd, frame));
         self.cmd.send(&cmd);
@@ -99,6 +100,7 @@ impl Bench {
                 more: i + 1 < parts.len() || left > 0,
                 // only the first one's counts
                 total: bits(if i == 0 { total } else { 77 } as u64),
+                ..WriteCmd::default()
             };
             if i == 0 {
                 self.frames.borrow_mut().push_back((cmd, frame.clone()));

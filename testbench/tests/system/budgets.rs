@@ -4,7 +4,7 @@ use rocenic_driver::Pmtu;
 use rocenic_sim::nic::Pace;
 use rocenic_testbench::bench::measure::{Op, pushed_to_mac, read_to_header, transmit};
 use rocenic_testbench::bench::rig::Setup;
-use rocenic_testbench::bench::{icrc_insert, long};
+use rocenic_testbench::bench::{icrc_insert, long, read_rate};
 
 #[test]
 fn long_writes_on_one_queue_pair_leave_at_62_bytes_a_cycle() {
@@ -32,6 +32,14 @@ fn long_writes_fill_a_100_gigabit_line() {
         .unwrap_or_else(|e| panic!("{e:#}"));
     let share = r.bytes_per_cycle() / r.line_bytes_per_cycle();
     assert!(share >= 0.99, "{:.2} % of the line", share * 100.0);
+}
+
+#[test]
+fn long_reads_between_two_nics_fill_97_percent_of_a_100_gigabit_line() {
+    let (rate, ideal) = read_rate(&library(), 50).unwrap_or_else(|e| panic!("{e:#}"));
+    let share = rate / ideal;
+    assert!(share >= 0.97, "{rate:.2} of {ideal:.2} payload B/cycle");
+    eprintln!("{:.2} % of the line", share * 100.0);
 }
 
 #[test]

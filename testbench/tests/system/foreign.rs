@@ -15,20 +15,22 @@ const PEER_QPN: u32 = 0x00ab_cdef;
 const RKEY: u32 = 0x1234_5678;
 /// Odd, so that nothing is aligned by accident.
 const VA: u64 = 0x7f00_1234_5671;
-const SIZE: usize = 1 << 16;
+pub const SIZE: usize = 1 << 16;
 /// Nanoseconds of a tick of the retry timers (IBTA: 4.096 µs).
 const TICK_NS: u64 = 4096;
 
 /// How the connection is made.
 #[derive(Clone, Copy)]
-struct Path {
-    pmtu: Pmtu,
+pub struct Path {
+    pub pmtu: Pmtu,
     /// First PSN.
-    psn: u32,
-    timeout: u8,
-    retries: u8,
-    rnr_retries: u8,
-    inline_up_to: usize,
+    pub psn: u32,
+    pub timeout: u8,
+    pub retries: u8,
+    pub rnr_retries: u8,
+    pub inline_up_to: usize,
+    /// READs and atomics outstanding.
+    pub rd_atomic: u8,
 }
 impl Default for Path {
     fn default() -> Self {
@@ -39,19 +41,20 @@ impl Default for Path {
             retries: 7,
             rnr_retries: 7,
             inline_up_to: wqe::MAX_INLINE,
+            rd_atomic: 16,
         }
     }
 }
 /// What a program has at hand.
-struct Host {
-    c: Context,
-    pd: Pd,
-    cq: Cq,
-    remote: RemoteMemory,
+pub struct Host {
+    pub c: Context,
+    pub pd: Pd,
+    pub cq: Cq,
+    pub remote: RemoteMemory,
 }
 impl Host {
     /// Waits for a completion with this number and status.
-    fn expect(&self, id: u64, status: Status) -> Result<WorkCompletion> {
+    pub fn expect(&self, id: u64, status: Status) -> Result<WorkCompletion> {
         let w = self.cq.wait(LONG).map_err(|e| stuck(&self.c, e))?;
         ensure!(
             (w.id, w.status) == (id, status),
@@ -65,6 +68,18 @@ impl Host {
 fn run(
     path: Path,
     plans: &[(u32, Plan, u32)],
+    program: impl FnOnce(&Host, Qp<Rts>) -> Result<()> + Send,
+) -> Option<Responder> {
+    let prepare = |responder: &mut Responder| {
+        for (psn, plan, times) in plans {
+            responder.plan(*psn, *plan, *times);
+        }
+    };
+    run_prepared(path, prepare, program)
+}
+pub fn run_prepared(
+    path: Path,
+    prepare: impl FnOnce(&mut Responder),
     program: impl FnOnce(&Host, Qp<Rts>) -> Result<()> + Send,
 ) -> Option<Responder> {
     let mut responder = Responder::start()?;
@@ -81,9 +96,7 @@ fn run(
         va: VA,
         size: SIZE,
     });
-    for (psn, plan, times) in plans {
-        responder.plan(*psn, *plan, *times);
-    }
+    prepare(&mut responder);
     let library = super::library();
     let host = move |t| -> Result<()> {
         let c = Context::open(t)?;
@@ -107,7 +120,8 @@ fn run(
             .pmtu(path.pmtu)
             .timeout(path.timeout)
             .retries(path.retries)
-            .rnr_retries(path.rnr_retries);
+            .rnr_retries(path.rnr_retries)
+            .rd_atomic(path.rd_atomic);
         let qp = qp.connect(&to)?;
         let remote = RemoteMemory {
             va: VA,
@@ -122,15 +136,15 @@ fn run(
     Some(responder)
 }
 /// PSNs of what was heard, in order.
-fn psns(r: &Responder) -> Vec<u32> {
+pub fn psns(r: &Responder) -> Vec<u32> {
     r.heard.iter().map(|h| h.psn).collect()
 }
 /// Frames in which the responder did this.
-fn that<'a>(r: &'a Responder, did: &str) -> Vec<&'a Heard> {
+pub fn that<'a>(r: &'a Responder, did: &str) -> Vec<&'a Heard> {
     r.heard.iter().filter(|h| h.did == did).collect()
 }
 /// Nanoseconds between two frames, last beat to first beat.
-fn between(a: &Heard, b: &Heard) -> u64 {
+pub fn between(a: &Heard, b: &Heard) -> u64 {
     (b.first - a.last) * CYCLE_NS
 }
 

@@ -1,7 +1,7 @@
 //! The world around the requester: a host with rings and registered memory, and a peer that answers packets.
 //! Both are written from the specification and share nothing with the RTL but the contract's numbers.
 use rocenic_contract::counters::Counter;
-use rocenic_contract::{cmd, opcode, syndrome, wqe};
+use rocenic_contract::{cmd, cqe, opcode, syndrome, wqe};
 use rocenic_hdl::qp::requester::Requester;
 use rocenic_hdl::types::*;
 use rocenic_testbench::bfm::{ChannelSink, ChannelSource, Pause};
@@ -103,6 +103,7 @@ pub struct Qp {
     pub posted: Vec<Posted>,
     pub next_psn: u64,
     pub start_psn: u64,
+    /// Epoch, and the PSN after it.
     last_sent: Option<(u64, u64)>,
     // the peer
     pub epsn: u64,
@@ -151,7 +152,7 @@ pub struct Bench {
     /// Cycles from a read request to its first beat.
     pub latency: (u64, u64),
     pub read_requests: u64,
-    answers: VecDeque<(u64, u64, u64, u8)>,
+    answers: VecDeque<(u64, u64, u64, u16)>,
     /// Cycles from a packet to its answer.
     pub delay: (u64, u64),
     pub fate: Judge,
@@ -170,6 +171,16 @@ pub struct Bench {
 fn is_write(w: &wqe::Wqe) -> bool {
     w.opcode == wqe::opcode::WRITE as u8 || w.opcode == wqe::opcode::WRITE_IMM as u8
 }
+
+fn is_atomic(w: &wqe::Wqe) -> bool {
+    w.opcode == wqe::opcode::ATOMIC_CAS as u8 || w.opcode == wqe::opcode::ATOMIC_FAA as u8
+}
+/// A READ or atomic.
+fn is_read(w: &wqe::Wqe) -> bool {
+    w.opcode == wqe::opcode::READ as u8 || is_atomic(w)
+}
+/// Among the answers: what the receive side says of a READ or atomic.
+const OWN: u16 = 0x100;
 
 /// Every region of the tests: lkey = qpn << 8, from `va(qpn)` on, 16 MiB, at `iova(qpn)`.
 pub fn va(qpn: u64) -> u64 {
@@ -334,6 +345,17 @@ impl Bench {
             sge0_lkey: if sge { (qpn << 8) as u32 } else { 0 },
             ..Default::default()
         };
+        let w = if is_atomic(&w) {
+            // the operands
+            wqe::Wqe {
+                sge1_va: r.next_u64(),
+                sge1_length: r.next_u64() as u32,
+                sge1_lkey: r.next_u64() as u32,
+                ..w
+            }
+        } else {
+            w
+        };
         Work {
             wqe: w,
             inline,
@@ -392,6 +414,9 @@ impl Bench {
         self.push(qpn, idx, true, page);
     }
     pub fn answer(&mut self, delay: u64, qpn: u64, psn: u64, syndrome: u8) {
+        self.say(delay, qpn, psn, syndrome.into());
+    }
+    fn say(&mut self, delay: u64, qpn: u64, psn: u64, what: u16) {
         let due = self.now() + delay;
         // in order for each QP, as the wire keeps it
         let due = self
@@ -402,7 +427,7 @@ impl Bench {
             .max()
             .unwrap_or(0)
             .max(due);
-        self.answers.push_back((due, qpn, psn, syndrome));
+        self.answers.push_back((due, qpn, psn, what));
     }
     pub fn payload_fault(&mut self, qpn: u64, idx: u64, status: u64) {
         self.fault_rec.send(&SendRec {
@@ -494,6 +519,7 @@ impl Bench {
         while i < self.answers.len() {
             if self.answers[i].0 <= now {
                 let (_, qpn, psn, s) = self.answers.remove(i).unwrap();
+                let own = s & OWN != 0;
                 if s & 0x60 == 0
                     && let Some(q) = self.qps.get_mut(&qpn)
                     && (psn + 1 + PSN - q.acked) % PSN < HALF
@@ -503,8 +529,10 @@ impl Bench {
                 self.ack.send(&AckIn {
                     qpn: qpn.into(),
                     psn: psn.into(),
-                    syndrome: u64::from(s).into(),
+                    syndrome: u64::from(s & !OWN).into(),
+                    own,
                     msn: self.random.below(PSN).into(),
+                    ..AckIn::default()
                 });
             } else {
                 i += 1;
@@ -575,6 +603,14 @@ impl Bench {
             return;
         }
         let i = q.check(&p);
+        let m = &q.posted[i];
+        let reads = is_read(&m.work.wqe);
+        // PSNs it stands for
+        let takes = if reads {
+            m.packets - (p.psn + PSN - m.first_psn) % PSN
+        } else {
+            1
+        };
         q.sent += 1;
         if self.keep_log {
             self.log.push(p.clone());
@@ -596,7 +632,7 @@ impl Bench {
                     Some((p.psn, 0x60 | code))
                 }
                 _ => {
-                    q.epsn = (q.epsn + 1) % PSN;
+                    q.epsn = (q.epsn + takes) % PSN;
                     (q.nak_sent, q.quiet) = (false, false);
                     let m = &q.posted[i];
                     if (m.first_psn + m.packets) % PSN == q.epsn {
@@ -612,6 +648,13 @@ impl Bench {
         } else {
             p.ack_req.then_some(((q.epsn + PSN - 1) % PSN, ack))
         };
+        if reads && (ahead == 0 || ahead >= HALF) {
+            for k in 0..takes {
+                let d = self.random.within(self.delay.0, self.delay.1);
+                self.say(d, p.qpn, (p.psn + k) % PSN, u16::from(ack) | OWN);
+            }
+            return;
+        }
         if let Some((psn, s)) = answer
             && fate != Fate::Mute
         {
@@ -646,7 +689,14 @@ impl Bench {
             assert_eq!(got, want, "completions of QP {n}");
             for (c, i) in q.cqes.iter().zip(due) {
                 assert_eq!(c.status, 0, "QP {n}: {c:?}");
-                let op = u64::from(is_write(&q.posted[i].work.wqe));
+                let w = &q.posted[i].work.wqe;
+                let op = match w.opcode {
+                    o if o == wqe::opcode::READ as u8 => cqe::opcode::READ,
+                    o if o == wqe::opcode::ATOMIC_CAS as u8 => cqe::opcode::ATOMIC_CAS,
+                    o if o == wqe::opcode::ATOMIC_FAA as u8 => cqe::opcode::ATOMIC_FAA,
+                    _ if is_write(w) => cqe::opcode::WRITE,
+                    _ => cqe::opcode::SEND,
+                };
                 assert_eq!(c.opcode, op, "QP {n}: opcode of {c:?}");
             }
             assert_eq!(
@@ -686,6 +736,10 @@ impl Qp {
         let m = &self.posted[i];
         let w = &m.work.wqe;
         let k = (p.psn + PSN - m.first_psn) % PSN;
+        if is_read(w) {
+            self.check_read(p, i, k);
+            return i;
+        }
         let (first, last) = (k == 0, k == m.packets - 1);
         let write = is_write(w);
         use opcode::*;
@@ -755,12 +809,64 @@ impl Qp {
             !(1024..HALF).contains(&outstanding),
             "{outstanding} packets outstanding, {at}"
         );
-        if let Some((epoch, psn)) = self.last_sent
+        if w.flags & wqe::flag::FENCE as u8 != 0 && first {
+            assert_eq!(self.reads_out(p.psn), 0, "the fence does not hold, {at}");
+        }
+        self.is_next(p, 1);
+        i
+    }
+    fn is_next(&mut self, p: &Packet, takes: u64) {
+        if let Some((epoch, next)) = self.last_sent
             && epoch == p.epoch
         {
-            assert_eq!(p.psn, (psn + 1) % PSN, "not the next PSN, {at}");
+            assert_eq!(p.psn, next, "not the next PSN, {p:?}");
         }
-        self.last_sent = Some((p.epoch, p.psn));
-        i
+        self.last_sent = Some((p.epoch, (p.psn + takes) % PSN));
+    }
+    /// READs and atomics before `psn` that the requester cannot know to be answered.
+    fn reads_out(&self, psn: u64) -> u64 {
+        let out = |m: &&Posted| {
+            is_read(&m.work.wqe)
+                && (psn + PSN - m.first_psn - 1) % PSN < HALF
+                && (m.first_psn + m.packets - 1 + PSN - self.acked) % PSN < HALF
+        };
+        self.posted.iter().filter(out).count() as u64
+    }
+    /// The request of a READ or atomic, from packet `k` of the response on.
+    #[track_caller]
+    fn check_read(&mut self, p: &Packet, i: usize, k: u64) {
+        let m = &self.posted[i];
+        let w = m.work.wqe;
+        let at = format!("WQE {i}, from packet {k} of {}: {p:?}", m.packets);
+        let code = match w.opcode {
+            o if o == wqe::opcode::ATOMIC_CAS as u8 => opcode::RC_CMP_SWAP,
+            o if o == wqe::opcode::ATOMIC_FAA as u8 => opcode::RC_FETCH_ADD,
+            _ => opcode::RC_READ_REQ,
+        };
+        assert_eq!(p.opcode, code, "opcode, {at}");
+        let skip = k * self.pmtu;
+        let va = w.remote_va.wrapping_add(skip);
+        assert_eq!((p.va, p.rkey), (va, w.rkey.into()), "RETH, {at}");
+        if is_atomic(&w) {
+            let b = w.to_bytes();
+            let turned = |r: std::ops::Range<usize>| b[r].iter().rev().copied().collect::<Vec<_>>();
+            let operands = [turned(48..56), turned(56..64)].concat();
+            assert!(p.inline && p.len == 16, "operands, {at}");
+            assert_eq!(p.data[..16], operands[..], "operands, {at}");
+        } else {
+            let left = u64::from(w.length) - skip;
+            assert_eq!((p.len, p.dma_len), (0, left), "lengths, {at}");
+        }
+        assert!(!p.ack_req && !p.solicited, "bits of the BTH, {at}");
+        let out = self.reads_out(p.psn);
+        assert!(
+            out < self.cfg.max_rd_atomic.to_u64(),
+            "{out} outstanding before it, {at}"
+        );
+        if w.flags & wqe::flag::FENCE as u8 != 0 && k == 0 {
+            assert_eq!(out, 0, "the fence does not hold, {at}");
+        }
+        let takes = m.packets - k;
+        self.is_next(p, takes);
     }
 }

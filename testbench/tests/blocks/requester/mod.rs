@@ -3,7 +3,9 @@ mod bench;
 mod timers;
 use bench::*;
 use rocenic_contract::counters::Counter;
-use rocenic_contract::wqe::opcode::WqeOpcode::{self, Send, SendImm, SendInv, Write, WriteImm};
+use rocenic_contract::wqe::opcode::WqeOpcode::{
+    self, AtomicCas, AtomicFaa, Read, Send, SendImm, SendInv, Write, WriteImm,
+};
 use rocenic_contract::{cmd, status, syndrome, wqe};
 use rocenic_hdl::types::*;
 
@@ -828,4 +830,53 @@ fn a_drain_waits_for_every_packet_whose_key_was_looked_up_and_begins_nothing() {
     }
     b.until(400_000, "all messages", |b| b.idle());
     b.all_good();
+}
+
+/// READs and atomics between other messages, with and without fence, on several QPs; requests are lost.
+#[test]
+fn reads_and_atomics_keep_their_limit_and_fences_wait_for_them() {
+    use wqe::flag::FENCE;
+    let mut b = Bench::new();
+    b.pause(20);
+    let depths = [(3, 1), (64, 3), (1000, 16)];
+    for (qpn, depth) in depths {
+        b.open(qpn, |c| {
+            c.pmtu = 1.into();
+            c.max_rd_atomic = (depth as u64).into();
+            c.timeout = 1.into();
+        });
+    }
+    b.fate = Box::new(|_, r| if r.percent(3) { Fate::Lose } else { Fate::Take });
+    for round in 0..40 {
+        for (qpn, _) in depths {
+            for _ in 0..1 + round % 7 {
+                let (kind, len) = match b.random.below(5) {
+                    0 => (Read, b.random.below(20_000)),
+                    1 => (Read, b.random.below(300)),
+                    2 => (AtomicFaa, 8),
+                    3 => (AtomicCas, 8),
+                    _ => (Write, b.random.below(3000)),
+                };
+                let fence = if b.random.percent(20) { FENCE } else { 0 };
+                let w = b.work(qpn, kind, len, SIGNALED | fence);
+                b.post(qpn, w);
+            }
+            b.bell(qpn);
+        }
+        b.steps(400);
+    }
+    b.until(400_000, "all completions", |b| b.idle());
+    b.all_good();
+}
+
+#[test]
+fn a_read_without_any_allowed_is_a_bad_request() {
+    let mut b = Bench::new();
+    b.open(5, |c| c.max_rd_atomic = 0.into());
+    let mut w = b.work(5, Read, 100, SIGNALED);
+    w.good = false;
+    b.post(5, w);
+    b.bell(5);
+    b.until(5000, "its completion", |b| b.qps[&5].cqes.len() == 1);
+    assert_eq!(b.statuses(5), [(0, status::LOC_QP_OP_ERR)]);
 }

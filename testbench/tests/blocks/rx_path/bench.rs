@@ -61,6 +61,7 @@ const COUNTS: &[&str] = &[
     "rx_drop_payload",
     "rx_drop_rkey",
     "rx_drop_no_rqe",
+    "rx_drop_stale_response",
     "rx_duplicates",
     "rx_cnp",
     "tx_nak_seq",

@@ -1,4 +1,5 @@
 //! `qp::RxPath`: each rule of the responder, against a model of the InfiniBand rules.
+mod answers;
 mod bench;
 mod host;
 mod invalidate;

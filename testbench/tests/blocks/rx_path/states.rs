@@ -98,7 +98,7 @@ fn packets_are_dropped_by_reason_and_free_their_cells() {
         ..good
     });
     b.check();
-    assert_eq!(b.count("rx_drop_opcode"), 1);
+    assert_eq!(b.count("rx_drop_stale_response"), 1);
 }
 
 #[test]
@@ -135,6 +135,7 @@ fn acks_go_to_the_completer_and_free_their_cells() {
             psn: u64::from((PSN + i) & 0xff_ffff).into(),
             syndrome: u64::from(i).into(),
             msn: u64::from(i * 3).into(),
+            ..AckIn::default()
         });
     }
 }
