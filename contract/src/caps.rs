@@ -12,7 +12,7 @@ flags! {
     READ = bit 2;
     /// Atomics.
     ATOMIC = bit 3;
-    /// SEND with invalidate, local invalidate.
+    /// SEND with invalidate.
     INVALIDATE = bit 4;
     /// Inline data in WQEs.
     INLINE = bit 5;
@@ -36,6 +36,8 @@ flags! {
     CNP = bit 19;
     /// Priority flow control.
     PFC = bit 20;
+    /// Local invalidate in the send queue.
+    LOCAL_INVALIDATE = bit 21;
 }
 
 /// PMTU codes.

@@ -156,7 +156,7 @@ impl<'a> SendRequest<'a> {
             WriteImm => (caps::WRITE | caps::IMMEDIATE, "RDMA WRITE with immediate"),
             Read => (caps::READ, "RDMA READ"),
             AtomicCas | AtomicFaa => (caps::ATOMIC, "atomics"),
-            LocalInv => (caps::INVALIDATE, "local invalidate"),
+            LocalInv => (caps::LOCAL_INVALIDATE, "local invalidate"),
             MoreSge => unreachable!("no request has this opcode"),
         }
     }

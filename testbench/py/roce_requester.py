@@ -296,6 +296,22 @@ class Requester:
     def no_right(self):
         yield from self.refused(self.ask(0, 8, self.psn), self.q["syndrome"])
 
+    def scattered(self):
+        """SENDs of bytes of the region, which the host receives into several pieces each."""
+        m = self.pmtu
+        lengths = (0, 1, 63, 64, 65, m - 1, m, m + 1, 2 * m, 3 * m + 9, 5 * m - 1, 2 * m + 64)
+        for i in range(self.q["messages"]):
+            length = lengths[i % len(lengths)]
+            data = bytes(self.memory[7 * i:7 * i + length])
+            n = self.packets_of(length)
+            out = []
+            for k in range(n):
+                opcode = SEND_ONLY if n == 1 else SEND_FIRST if k == 0 else SEND_LAST if k == n - 1 else SEND_MIDDLE
+                out.append(self.request(opcode, self.psn + k, data[k * m:(k + 1) * m], ackreq=int(k == n - 1)))
+            self.psn += n
+            self.msn += 1
+            yield from self.expect_ack(self.psn - 1, out=out)
+
     def invalidate(self, key=0):
         """A SEND takes the region's key away (IETH, 9.3.4): nothing goes under it any more."""
         yield from self.expect_ack(self.psn, out=[self.write(8, b"before")])

@@ -23,6 +23,8 @@ pub struct Setup {
     /// READs and atomics the NIC takes.
     pub depth: u8,
     pub scenario: &'static str,
+    /// Messages it sends, where the scenario sends any.
+    pub messages: usize,
     /// NAK it expects, in scenarios that end with one.
     pub syndrome: u8,
     pub seed: u64,
@@ -51,7 +53,7 @@ impl Requester {
         self.0.ask(&json!({
             "op": "setup", "qpn": s.qpn, "peer_qpn": s.peer_qpn, "psn": s.psn, "pmtu": s.pmtu, "size": s.size,
             "mac": mac(s.mac), "peer_mac": mac(s.peer_mac), "ip": s.ipv4.to_string(),
-            "peer_ip": s.peer_ipv4.to_string(), "depth": s.depth, "scenario": s.scenario, "syndrome": s.syndrome,
+            "peer_ip": s.peer_ipv4.to_string(), "depth": s.depth, "messages": s.messages, "scenario": s.scenario, "syndrome": s.syndrome,
             "seed": s.seed,
         }));
     }

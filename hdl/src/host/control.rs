@@ -22,6 +22,7 @@ const CAPS: u64 = caps::SEND
     | caps::READ
     | caps::ATOMIC
     | caps::IMMEDIATE
+    | caps::INVALIDATE
     | caps::INLINE
     | caps::PUSH
     | caps::RC

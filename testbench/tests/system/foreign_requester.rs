@@ -19,6 +19,8 @@ struct Case {
     rights: Access,
     /// The NAK it ends with, if it does.
     syndrome: Option<u8>,
+    /// Messages that the host receives into several pieces first.
+    messages: usize,
     /// How the host's receive ends; by default as the syndrome asks for. Its message invalidates the region's key.
     invalidates: Option<Status>,
 }
@@ -32,6 +34,7 @@ impl Default for Case {
             access: Access::REMOTE_WRITE | Access::REMOTE_READ,
             rights: Access::REMOTE_WRITE | Access::REMOTE_READ,
             syndrome: None,
+            messages: 0,
             invalidates: None,
         }
     }
@@ -54,6 +57,7 @@ fn run(case: Case) -> Option<Summary> {
         size,
         depth: case.depth,
         scenario: case.scenario,
+        messages: case.messages,
         syndrome: case.syndrome.unwrap_or_default(),
         seed,
     });
@@ -79,6 +83,25 @@ fn run(case: Case) -> Option<Summary> {
             .rd_atomic(case.depth)
             .access(case.access);
         let mut qp = qp.connect(&to)?;
+        // pieces in no order, which end in packets, with packets, and in the middle of a beat
+        let m = case.pmtu.bytes();
+        let split = |i: usize| {
+            let (a, b) = (7 * m + 100, 5 * m + 13);
+            [
+                a..a + 1 + 5 * i,
+                3..67 + i,
+                b..b + 2 * m - 65,
+                300..300 + 3 * m,
+            ]
+        };
+        let mut places = vec![];
+        for i in 0..case.messages {
+            let place = pd.alloc_mr(8 * m, Access::LOCAL_WRITE)?;
+            let [p, q, r, s] = split(i).map(|range| place.slice(range));
+            let pieces = [p?, q?, r?, s?];
+            qp.post_recv(&RecvRequest::new(&pieces).id(100 + i as u64))?;
+            places.push(place);
+        }
         qp.post_recv(&RecvRequest::new(&[note.all()]).id(2))?;
         // where the region is, and what is in it
         let hello = pd.alloc_mr(16 + size, Access::NONE)?;
@@ -92,9 +115,26 @@ fn run(case: Case) -> Option<Summary> {
         } else {
             Status::Success
         });
-        for (id, status) in [(1, Status::Success), (2, ends)] {
+        let scattered = (0..case.messages).map(|i| (100 + i as u64, Status::Success));
+        let first = std::iter::once((1, Status::Success));
+        for (id, status) in first.chain(scattered).chain([(2, ends)]) {
             let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
             ensure!((w.id, w.status) == (id, status), "{w:?}");
+            if let Some(i) = (id as usize).checked_sub(100) {
+                let got: Vec<u8> = split(i)
+                    .into_iter()
+                    .flat_map(|r| places[i].to_vec(r))
+                    .collect();
+                let len = w.byte_len as usize;
+                ensure!(
+                    got[..len] == data[7 * i..7 * i + len],
+                    "message {i} of {len} bytes differs"
+                );
+                ensure!(
+                    got[len..].iter().all(|b| *b == 0),
+                    "bytes behind message {i}"
+                );
+            }
             let key = w.invalidated;
             let gone = id == 2 && case.invalidates == Some(Status::Success);
             ensure!(key == gone.then_some(remote.rkey), "{w:?}");
@@ -235,6 +275,18 @@ fn reads_that_key_bounds_rights_or_depth_forbid_get_their_nak() {
     ];
     for c in cases {
         run(c);
+    }
+}
+
+#[test]
+fn sends_of_every_length_are_received_into_four_pieces() {
+    for pmtu in [Pmtu::Mtu256, Pmtu::Mtu1024] {
+        run(Case {
+            scenario: "scattered",
+            pmtu,
+            messages: 12,
+            ..Case::default()
+        });
     }
 }
 

@@ -4,6 +4,77 @@ use anyhow::{Result, ensure};
 use rocenic_driver::*;
 use rocenic_testbench::system::{Pair, PairConfig, exchange};
 
+/// A message from A that takes a key away from B; what B's host sees, and what A may still do.
+#[test]
+fn a_message_takes_a_key_away_and_the_region_lives_on_under_the_next_one() {
+    let library = super::library();
+    let config = PairConfig::default();
+    let (to_b, mut from_a) = exchange::<[Endpoint; 2]>(&config.link);
+    let (to_a, mut from_b) = exchange::<([Endpoint; 2], RemoteMemory)>(&config.link);
+    let (new_key, mut hear_key) = exchange::<RemoteMemory>(&config.link);
+    let (a_done, mut hear_a) = exchange::<()>(&config.link);
+    let a = move |t| -> Result<()> {
+        let c = Context::open(t)?;
+        c.set_port(A)?;
+        let pd = c.alloc_pd()?;
+        let cq = c.create_cq(64)?;
+        let one = pd.qp(&cq, &cq).build()?.init()?;
+        let two = pd.qp(&cq, &cq).build()?.init()?;
+        to_b.say(&c, [one.endpoint()?, two.endpoint()?]);
+        let ([p, q], memory) = from_b.hear(&c, LONG)?;
+        let mut one = one.connect(&Connection::to(p))?;
+        let mut two = two.connect(&Connection::to(q))?;
+        let done = |status: Status| -> Result<()> {
+            let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
+            ensure!(w.status == status, "{w:?}");
+            Ok(())
+        };
+        one.post_send(&SendRequest::write(b"first", memory))?;
+        one.post_send(&SendRequest::send_invalidate(b"take it", memory.rkey))?;
+        done(Status::Success)?;
+        done(Status::Success)?;
+        let memory = hear_key.hear(&c, LONG)?;
+        one.post_send(&SendRequest::write(b"again", memory))?;
+        done(Status::Success)?;
+        // not a key of B's any more: the message arrives, its completion at B is the error
+        two.post_send(&SendRequest::send_invalidate(b"gone", memory.rkey ^ 1))?;
+        done(Status::Success)?;
+        a_done.say(&c, ());
+        Ok(())
+    };
+    let b = move |t| -> Result<()> {
+        let c = Context::open(t)?;
+        c.set_port(B)?;
+        let pd = c.alloc_pd()?;
+        let cq = c.create_cq(64)?;
+        let mut mr = pd.alloc_mr(64, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+        let note = pd.alloc_mr(64, Access::LOCAL_WRITE)?;
+        let mut one = pd.qp(&cq, &cq).build()?.init()?;
+        let mut two = pd.qp(&cq, &cq).build()?.init()?;
+        one.post_recv(&RecvRequest::new(&[note.all()]).id(1))?;
+        two.post_recv(&RecvRequest::new(&[note.all()]).id(2))?;
+        let [p, q] = from_a.hear(&c, LONG)?;
+        let at = [one.endpoint()?, two.endpoint()?];
+        let _one = one.connect(&Connection::to(p))?;
+        let _two = two.connect(&Connection::to(q))?;
+        to_a.say(&c, (at, mr.remote(0..64)?));
+        let w = cq.wait(2 * LONG).map_err(|e| stuck(&c, e))?;
+        ensure!((w.id, w.status) == (1, Status::Success), "{w:?}");
+        ensure!(w.invalidated == Some(mr.rkey()) && w.byte_len == 7, "{w:?}");
+        ensure!(mr.to_vec(0..5) == b"first");
+        mr.rekey()?;
+        new_key.say(&c, mr.remote(0..64)?);
+        let w = cq.wait(2 * LONG).map_err(|e| stuck(&c, e))?;
+        ensure!((w.id, w.status) == (2, Status::RemInvReqErr), "{w:?}");
+        hear_a.hear(&c, 2 * LONG)?;
+        ensure!(mr.to_vec(0..5) == b"again");
+        Ok(())
+    };
+    Pair::new(&library, config)
+        .run(a, b)
+        .unwrap_or_else(|e| panic!("{e}"));
+}
+
 #[test]
 fn a_region_with_a_new_key_is_written_under_that_one_and_under_no_other() {
     let library = super::library();
