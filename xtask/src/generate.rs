@@ -1,5 +1,5 @@
 //! `cargo xtask gen`: documents that come from tables in the code.
-use crate::{contract_docs, workspace};
+use crate::{contract_docs, testplan, workspace};
 use anyhow::{Context, bail};
 
 #[derive(clap::Args)]
@@ -11,7 +11,9 @@ pub struct Args {
 
 /// Path below the workspace's root, and the text it must have.
 fn documents() -> Vec<(&'static str, String)> {
-    contract_docs::documents()
+    let mut all = contract_docs::documents();
+    all.push(("docs/testplan.md", testplan::page()));
+    all
 }
 
 pub fn run(args: Args) -> anyhow::Result<()> {

@@ -11,6 +11,7 @@ mod rtl;
 mod setup;
 mod synth;
 mod test;
+mod testplan;
 mod vm;
 mod workspace;
 
