@@ -18,7 +18,7 @@
 //! Never: a burst whose data does not follow.
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg};
-use crate::stream::{BeatCut, CutCmd, Realign, RealignCmd};
+use crate::stream::{BeatCut, CutCmd, Realign, RealignCmd, Skid};
 use crate::types::{AxiAddr, AxiB, AxiW, Beat, PktRead, WriteCmd, WriteDone};
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
@@ -29,6 +29,10 @@ const TAGS: usize = 1 << WTAG_W;
 /// Pointers into the tags, with a wrap bit.
 const TAG_P: usize = WTAG_W + 1;
 
+const PAGE_LOG2: usize = 12;
+const NEXT_LOW: usize = 20;
+const NEXT_HIGH: usize = 64 - PAGE_LOG2 - NEXT_LOW;
+
 /// A command, its beats counted; `second`: its first burst is out.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Held {
@@ -36,6 +40,10 @@ struct Held {
     second: Bit,
     cmd: WriteCmd,
     beats: Bits<7>,
+    /// The page behind the first one's, in two parts (R18); `carries`: the upper part moves.
+    next_low: Bits<NEXT_LOW>,
+    next_high: Bits<NEXT_HIGH>,
+    carries: Bit,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct RdReg {
@@ -73,6 +81,9 @@ fn held(cmd: WriteCmd) -> Held {
         second: false,
         cmd,
         beats: end.get_bits::<7>(6),
+        next_low: cmd.iova.get_bits::<NEXT_LOW>(PAGE_LOG2) + 1,
+        next_high: cmd.iova.get_bits::<NEXT_HIGH>(PAGE_LOG2 + NEXT_LOW) + 1,
+        carries: cmd.iova.get_bits::<NEXT_LOW>(PAGE_LOG2).all(),
     }
 }
 
@@ -120,6 +131,8 @@ pub struct PayloadWrite {
     /// Cuts the beats of a packet at the ends of its parts.
     cut: BeatCut,
     cuts: Fifo<CutCmd, 4, 5>,
+    /// Keeps the bus's ready from reaching the packet buffer (R18).
+    beats: Skid<Beat>,
     lines: Fifo<Bits<PAGE_BEAT_W>, 5, 6>,
     /// Sources of the runs whose last beat has not come.
     sources: Fifo<Source, 5, 6>,
@@ -153,7 +166,8 @@ impl Logic for PayloadWrite {
             self, clock, held, ask, addr, data, report, line, in_burst, in_packet, tail, head,
             answered, bad, more, carry, draining, older
         );
-        clocks!(self, clock, realign, runs, cut, cuts, lines, sources);
+        clocks!(self, clock, realign, runs, cut, cuts, beats, lines, sources);
+        self.beats.reset.next = self.reset.val();
         self.cut.reset.next = self.reset.val();
         self.cuts.reset.next = self.reset.val();
         self.realign.reset.next = self.reset.val();
@@ -230,14 +244,21 @@ impl Logic for PayloadWrite {
         } else {
             held_q.beats
         };
-        let page = cmd.iova.get_bits::<52>(12);
+        let high = cmd.iova.get_bits::<NEXT_HIGH>(PAGE_LOG2 + NEXT_LOW);
+        let next_high = if held_q.carries {
+            held_q.next_high
+        } else {
+            high
+        };
+        let next_page = (bit_cast::<64, NEXT_HIGH>(next_high) << (PAGE_LOG2 + NEXT_LOW) as u64)
+            | (bit_cast::<64, NEXT_LOW>(held_q.next_low) << PAGE_LOG2 as u64);
         if second || (first && moves) {
             self.addr.d.next = AwReg {
                 valid: true,
                 aw: AxiAddr {
                     id: bit_cast::<AXI_ID_W, WTAG_W>(tail.get_bits::<WTAG_W>(0)),
                     addr: if second {
-                        bit_cast::<64, 52>(page + 1) << 12
+                        next_page
                     } else {
                         (cmd.iova >> 6) << 6
                     },
@@ -305,10 +326,13 @@ impl Logic for PayloadWrite {
             self.cut.o.val()
         };
         let beat_in = inline || (framed && self.cut.o_valid.val());
-        self.realign.i_valid.next = beat_in;
-        self.realign.i.next = beat;
-        self.cut.o_ready.next = framed && self.realign.i_ready.val();
-        self.sources.o_ready.next = beat_in && beat.last && self.realign.i_ready.val();
+        self.beats.i_valid.next = beat_in;
+        self.beats.i.next = beat;
+        self.cut.o_ready.next = framed && self.beats.i_ready.val();
+        self.sources.o_ready.next = beat_in && beat.last && self.beats.i_ready.val();
+        self.realign.i_valid.next = self.beats.o_valid.val();
+        self.realign.i.next = self.beats.o.val();
+        self.beats.o_ready.next = self.realign.i_ready.val();
         self.realign.o_ready.next = w_free && (in_burst || self.lines.o_valid.val());
         self.lines.o_ready.next = put && !in_burst;
         if data.valid && self.w_ready.val() {
