@@ -6,7 +6,7 @@
 //! | hierarchy, no latch, `check -assert` | yosys |
 //! | elaborates | iverilog |
 //! | at most 10 LUT6 between registers (rule R18), exceptions in `hdl/lint/depth.txt` | yosys, abc as it comes |
-//! | the same without any exception | yosys, abc told to map for delay |
+//! | the same without any exception | yosys, abc told to take the shallowest cuts |
 //! | every RAM of the design is inferred as a RAM | yosys |
 //!
 //! abc's own script maps for area: it undoes balanced trees and lets every path be as long as the longest of the
