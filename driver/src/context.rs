@@ -5,7 +5,7 @@ use crate::event::{DeviceEvent, EventQueue};
 use crate::mailbox::Mailbox;
 use crate::numbers::Numbers;
 use crate::pd::Pd;
-use crate::transport::{Clock, Transport};
+use crate::transport::{Clock, DmaMemory, Transport};
 use rocenic_contract::caps::{self, pmtu::Pmtu};
 use rocenic_contract::cmd::opcode::Command;
 use rocenic_contract::cmd::set_port::SetPort;
@@ -84,6 +84,11 @@ pub(crate) struct Inner {
     pub variants: Mutex<Vec<u8>>,
     pub port: Mutex<Option<Port>>,
     events: Mutex<Option<EventQueue>>,
+    /// Held while both halves of a 64-bit register are read: reading the low one latches the high one.
+    wide: Mutex<()>,
+    /// Memory of objects that the device did not destroy: it may still use it, so it stays mapped until the device is
+    /// closed.
+    kept: Mutex<Vec<DmaMemory>>,
 }
 
 pub(crate) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -132,6 +137,26 @@ impl Inner {
     ) -> Result<()> {
         self.mailbox.run(&*self.transport, command, input, object)
     }
+    /// Takes the memory of an object that could not be destroyed. Of a device that is gone nothing is kept.
+    pub fn keep(&self, why: &Error, memory: impl IntoIterator<Item = DmaMemory>) {
+        if !why.is_gone() {
+            lock(&self.kept).extend(memory);
+        }
+    }
+    fn read64(&self, low: u64, high: u64) -> Result<u64> {
+        let _wide = lock(&self.wide);
+        let t = &self.transport;
+        let low = t.read32(low)?;
+        Ok((t.read32(high)? as u64) << u32::BITS | low as u64)
+    }
+}
+
+/// What a destructor says when the device did not destroy the object. That a device is gone, the call that noticed has
+/// said.
+pub(crate) fn not_destroyed(e: &Error) {
+    if !e.is_gone() {
+        tracing::warn!("{e}; its memory stays mapped until the device is closed");
+    }
 }
 
 impl Drop for Inner {
@@ -144,7 +169,10 @@ impl Drop for Inner {
             .transport
             .write32(control::CTRL, u32::from_le_bytes(off.to_bytes()))
         {
-            tracing::warn!("disabling the device failed: {e}");
+            let e = Error::from(e);
+            if !e.is_gone() {
+                tracing::warn!("disabling the device failed: {e}");
+            }
         }
     }
 }
@@ -209,6 +237,8 @@ impl Context {
             variants: Mutex::new(vec![0; 1 << limits.log2_mrs]),
             port: Mutex::new(None),
             events: Mutex::new(None),
+            wide: Mutex::new(()),
+            kept: Mutex::default(),
             transport,
         });
         let events = EventQueue::create(&inner, options.log2_events)?;
@@ -261,24 +291,37 @@ impl Context {
     }
     /// The device's cycle counter: its own time, whatever the transport's is.
     pub fn cycles(&self) -> Result<u64> {
-        let t = &self.inner.transport;
-        // reading the low half latches the high one
-        let low = t.read32(control::CYCLES_LO)?;
-        let high = t.read32(control::CYCLES_HI)?;
-        Ok((high as u64) << u32::BITS | low as u64)
+        self.inner.read64(control::CYCLES_LO, control::CYCLES_HI)
     }
     /// A counter of the device.
     pub fn counter(&self, c: Counter) -> Result<u64> {
-        let t = &self.inner.transport;
-        let low = t.read32(c.addr())?;
-        let high = t.read32(c.addr() + size_of::<u32>() as u64)?;
-        Ok((high as u64) << u32::BITS | low as u64)
+        self.inner
+            .read64(c.addr(), c.addr() + size_of::<u32>() as u64)
     }
     /// The next event, if there is one.
     pub fn poll_event(&self) -> Result<Option<DeviceEvent>> {
         match &mut *lock(&self.inner.events) {
             Some(eq) => eq.poll(&self.inner),
             None => Ok(None),
+        }
+    }
+    /// Takes the events there are without asking for the next interrupt.
+    #[cfg(feature = "async")]
+    pub(crate) fn take_events(&self) -> Result<Vec<DeviceEvent>> {
+        let mut all = vec![];
+        if let Some(eq) = &mut *lock(&self.inner.events) {
+            while let Some(e) = eq.take()? {
+                all.push(e);
+            }
+        }
+        Ok(all)
+    }
+    /// Asks for an interrupt at the next event, at once if there is one.
+    #[cfg(feature = "async")]
+    pub(crate) fn rearm_events(&self) -> Result<()> {
+        match &*lock(&self.inner.events) {
+            Some(eq) => eq.rearm(&self.inner),
+            None => Ok(()),
         }
     }
     /// Waits for the next event, sleeping until the device's interrupt.

@@ -1,5 +1,5 @@
 //! Completion queues.
-use crate::context::{Context, Inner, lock};
+use crate::context::{Context, Inner, lock, not_destroyed};
 use crate::error::{Error, Result};
 use crate::qp::Queues;
 use crate::ring::DeviceRing;
@@ -147,6 +147,11 @@ impl Cq {
             self.inner.ctx.transport.wait(0)?;
         }
         Ok(next)
+    }
+    /// The next completion, if there is one, and nothing else.
+    #[cfg(feature = "async")]
+    pub(crate) fn look(&self) -> Result<Option<WorkCompletion>> {
+        self.inner.next(&mut lock(&self.inner.state))
     }
     /// Appends up to `max` completions to `to`; gives how many.
     pub fn poll(&self, max: usize, to: &mut Vec<WorkCompletion>) -> Result<usize> {
@@ -319,8 +324,8 @@ impl Drop for CqInner {
         match done {
             Ok(()) => lock(&self.ctx.cqns).give_back(cqn),
             Err(e) => {
-                tracing::warn!("{e}; its ring stays mapped");
-                ring.leak();
+                not_destroyed(&e);
+                self.ctx.keep(&e, [ring.into_memory()]);
             }
         }
     }

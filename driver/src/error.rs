@@ -66,8 +66,17 @@ pub enum Error {
     },
     #[error("{object}: the device wrote something impossible: {what}; reset it and open it again")]
     Device { object: String, what: String },
+    #[error("waiting on the async runtime failed: {0}")]
+    Runtime(String),
     #[error("{object}: nothing after {waited_ns} ns of device time")]
     Timeout { object: String, waited_ns: u64 },
+}
+
+impl Error {
+    /// The device is gone: it does no DMA any more, and nothing it held needs to be given back.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Error::Transport(TransportError::Gone(_)))
+    }
 }
 
 pub type Result<T> = std::result::Result<T, Error>;

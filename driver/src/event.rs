@@ -1,5 +1,5 @@
 //! The event queue: completions of armed CQs, and what happens to queue pairs, the port and the device.
-use crate::context::Inner;
+use crate::context::{Inner, not_destroyed};
 use crate::error::{Error, Result};
 use crate::ring::DeviceRing;
 use rocenic_contract::cmd::create_eq::CreateEq;
@@ -48,11 +48,23 @@ impl EventQueue {
         ctx.doorbell(doorbell::EQ_CI, ring.consumer(), EQN as u32)?;
         Ok(EventQueue { ring })
     }
+    /// The next event; the device may interrupt for those behind it.
     pub fn poll(&mut self, ctx: &Inner) -> Result<Option<DeviceEvent>> {
+        let e = self.take();
+        if !matches!(e, Ok(None)) {
+            self.rearm(ctx)?;
+        }
+        e
+    }
+    /// Tells the device how far events have been taken: it interrupts for the next one, at once if it is there.
+    pub fn rearm(&self, ctx: &Inner) -> Result<()> {
+        ctx.doorbell(doorbell::EQ_CI, self.ring.consumer(), EQN as u32)
+    }
+    /// The next event; the device does not learn that it was taken.
+    pub fn take(&mut self) -> Result<Option<DeviceEvent>> {
         let Some(bytes) = self.ring.take(eqe::PHASE.byte()) else {
             return Ok(None);
         };
-        ctx.doorbell(doorbell::EQ_CI, self.ring.consumer(), EQN as u32)?;
         let e = Eqe::from_bytes(&bytes);
         let event = Event::from_number(e.etype).ok_or_else(|| Error::Device {
             object: name(),
@@ -73,8 +85,8 @@ impl EventQueue {
             ..Default::default()
         };
         if let Err(e) = ctx.command(Command::DestroyEq, &input.to_bytes(), &name) {
-            tracing::warn!("{e}; its ring stays mapped");
-            self.ring.leak();
+            not_destroyed(&e);
+            ctx.keep(&e, [self.ring.into_memory()]);
         }
     }
 }

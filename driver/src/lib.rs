@@ -1,60 +1,38 @@
 //! The driver: verbs for the Rocenic NIC in user space. It knows the device by the contract alone, and reaches it through
 //! a [`Transport`].
 //!
-//! Two devices on one wire, from nothing to a message delivered:
+//! A whole program, two devices on one wire (`examples/greet.rs`):
 //! ```no_run
-//! use rocenic_driver::*;
-//! use std::sync::Arc;
-//!
-//! fn greet(wire: [Arc<dyn Transport>; 2]) -> Result<Vec<u8>> {
-//!     let [left, right] = wire;
-//!     let (a, b) = (Context::open(left)?, Context::open(right)?);
-//!     let pmtu = Pmtu::Mtu4096;
-//!     a.set_port(Port { mac: [2, 0, 0, 0, 0, 1], ipv4: [10, 0, 0, 1].into(), pmtu })?;
-//!     b.set_port(Port { mac: [2, 0, 0, 0, 0, 2], ipv4: [10, 0, 0, 2].into(), pmtu })?;
-//!
-//!     // each side: protection domain, registered memory, completion queue, queue pair
-//!     let (pd_a, pd_b) = (a.alloc_pd()?, b.alloc_pd()?);
-//!     let (cq_a, cq_b) = (a.create_cq(64)?, b.create_cq(64)?);
-//!     let from = pd_a.alloc_mr(4096, Access::NONE)?;
-//!     let to = pd_b.alloc_mr(4096, Access::LOCAL_WRITE)?;
-//!     let qp_a = pd_a.qp(&cq_a, &cq_a).build()?.init()?;
-//!     let qp_b = pd_b.qp(&cq_b, &cq_b).build()?.init()?;
-//!
-//!     // both sides learn of each other and connect
-//!     let (at_a, at_b) = (qp_a.endpoint()?, qp_b.endpoint()?);
-//!     let mut qp_b = qp_b.connect(&Connection::to(at_a))?;
-//!     let mut qp_a = qp_a.connect(&Connection::to(at_b))?;
-//!
-//!     // a place for the message, the message, both completions
-//!     qp_b.post_recv(&RecvRequest::new(&[to.all()]).id(1))?;
-//!     from.write(0, b"hello");
-//!     qp_a.post_send(&SendRequest::send(&[from.slice(0..5)?]).id(2))?;
-//!     let sent = cq_a.wait(1_000_000)?;
-//!     assert_eq!((sent.id, sent.status), (2, Status::Success));
-//!     let got = cq_b.wait(1_000_000)?;
-//!     assert_eq!((got.id, got.byte_len), (1, 5));
-//!     Ok(to.to_vec(0..got.byte_len as usize))
-//! }
+#![doc = include_str!("../examples/greet.rs")]
 //! ```
+//!
+//! # Threads
+//! Everything may be moved to and shared between threads. Posting takes a queue pair for itself (`&mut`); polling a
+//! completion queue takes that queue's lock, and nothing above the transport is locked that two queue pairs or two queues share,
+//! so a queue pair can be posted to in one thread while another one polls. Commands (making, connecting, destroying) go
+//! one after the other through the device's mailbox.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`transport`] | the way to the device; DMA memory; all `unsafe` |
 //! | `context` | an open device: identity check, port, counters, events |
 //! | `mailbox` | commands |
-//! | `ring` | work, completion and event rings |
+//! | `ring`, `indices` | work, completion and event rings; who owns which entry |
 //! | `pd`, `mr` | protection domains, regions |
 //! | `cq`, `event` | completions, events |
+//! | `asynchronous` | waiting on a tokio runtime (feature `async`) |
 //! | `qp`, `request` | queue pairs, work requests |
 //!
-//! Imports go upwards in this table only. Nothing a device writes makes the driver panic: what cannot be is
+//! Imports go upwards in this table only (`asynchronous` stands above all). Nothing a device writes makes the driver panic: what cannot be is
 //! [`Error::Device`]. Objects hold on to what they need (a queue pair to its domain and completion queues), so the order
 //! in which they are dropped does not matter. The driver retransmits nothing: that is the device's work.
+#[cfg(feature = "async")]
+mod asynchronous;
 mod context;
 mod cq;
 mod error;
 mod event;
+mod indices;
 mod mailbox;
 mod mr;
 mod numbers;
@@ -64,6 +42,13 @@ mod request;
 mod ring;
 pub mod transport;
 
+/// Atomics of `indices`.
+mod sync {
+    pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+}
+
+#[cfg(feature = "async")]
+pub use asynchronous::Reactor;
 pub use context::{Context, Options, Port};
 pub use cq::{CompletionError, Cq, WorkCompletion};
 pub use error::{Error, Result};
@@ -79,4 +64,4 @@ pub use rocenic_contract as contract;
 pub use rocenic_contract::caps::pmtu::Pmtu;
 pub use rocenic_contract::cqe::opcode::CqeOpcode;
 pub use rocenic_contract::status::Status;
-pub use transport::{Transport, TransportError};
+pub use transport::{Transport, TransportError, UserMemory};

@@ -1,8 +1,8 @@
 //! Memory regions: DMA memory that queue pairs may name by key.
-use crate::context::lock;
+use crate::context::{lock, not_destroyed};
 use crate::error::{Error, Result};
 use crate::pd::{Pd, PdInner};
-use crate::transport::DmaMemory;
+use crate::transport::{DmaMemory, UserMemory};
 use rocenic_contract::cmd::{
     self, create_mr::CreateMr, object::Object, opcode::Command, rekey_mr::RekeyMr,
 };
@@ -43,6 +43,7 @@ impl BitOr for Access {
 pub struct MrBuilder<'p> {
     pd: &'p Pd,
     bytes: usize,
+    memory: Option<UserMemory>,
     access: Access,
     va: Option<u64>,
     offset: usize,
@@ -54,10 +55,20 @@ impl<'p> MrBuilder<'p> {
         MrBuilder {
             pd,
             bytes,
+            memory: None,
             access,
             va: None,
             offset: 0,
             number: None,
+        }
+    }
+    pub(crate) fn of(pd: &'p Pd, memory: UserMemory, access: Access) -> Self {
+        MrBuilder {
+            va: Some(memory.address()),
+            offset: memory.page_offset(),
+            bytes: memory.len(),
+            memory: Some(memory),
+            ..MrBuilder::new(pd, 0, access)
         }
     }
     /// Virtual address of the first byte; 0 makes a zero-based region.
@@ -65,9 +76,11 @@ impl<'p> MrBuilder<'p> {
         self.va = Some(va);
         self
     }
-    /// Begins the region `offset` bytes behind a page boundary.
+    /// Begins the region `offset` bytes behind a page boundary (memory of the program is where it is).
     pub fn page_offset(mut self, offset: usize) -> Self {
-        self.offset = offset;
+        if self.memory.is_none() {
+            self.offset = offset;
+        }
         self
     }
     /// Region number: the upper bytes of the key.
@@ -75,7 +88,7 @@ impl<'p> MrBuilder<'p> {
         self.number = Some(number);
         self
     }
-    /// Allocates the memory and registers it.
+    /// Registers the memory, allocating it unless it is the program's.
     pub fn register(self) -> Result<Mr> {
         let ctx = &self.pd.inner.ctx;
         let bad = |value: u64, allowed: &str| Error::Argument {
@@ -88,7 +101,10 @@ impl<'p> MrBuilder<'p> {
         }
         let whole = self.offset.checked_add(self.bytes);
         let whole = whole.ok_or(bad(self.bytes as u64, "offset and length must not wrap"))?;
-        let memory = ctx.transport.alloc_dma(whole)?;
+        let memory = match self.memory {
+            Some(m) => ctx.transport.map_user(m)?,
+            None => ctx.transport.alloc_dma(whole)?,
+        };
         let iova = memory.iova() + self.offset as u64;
         let va = self.va.unwrap_or(VA_BASE + iova);
         if va.checked_add(self.bytes as u64).is_none() {
@@ -270,7 +286,8 @@ impl Mr {
         self.key = cmd::key(index, variant);
         Ok(())
     }
-    /// Deregisters and says whether that worked. After an error the memory stays mapped: the device may still use it.
+    /// Deregisters and says whether that worked. After an error the memory stays mapped until the
+    /// device is closed: it may still use it.
     pub fn destroy(mut self) -> Result<()> {
         self.release()
     }
@@ -286,7 +303,7 @@ impl Mr {
         };
         let what = || format!("memory region {index}");
         if let Err(e) = ctx.command(Command::DestroyMr, &input.to_bytes(), &what) {
-            std::mem::forget(memory);
+            ctx.keep(&e, [memory]);
             return Err(e);
         }
         let mut v = lock(&ctx.variants);
@@ -299,7 +316,7 @@ impl Mr {
 impl Drop for Mr {
     fn drop(&mut self) {
         if let Err(e) = self.release() {
-            tracing::warn!("{e}; its memory stays mapped");
+            not_destroyed(&e);
         }
     }
 }

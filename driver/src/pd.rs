@@ -4,6 +4,7 @@ use crate::cq::Cq;
 use crate::error::Result;
 use crate::mr::{Access, Mr, MrBuilder};
 use crate::qp::QpBuilder;
+use crate::transport::UserMemory;
 use std::sync::Arc;
 
 /// A protection domain. Cheap to clone; its number is free again when the last user is gone.
@@ -37,7 +38,12 @@ impl Pd {
     pub fn alloc_mr(&self, bytes: usize, access: Access) -> Result<Mr> {
         self.mr(bytes, access).register()
     }
-    /// The same with more to choose.
+    /// Memory of the program, registered where the transport can (in this process, by kernel VFIO). Its virtual address is
+    /// its address.
+    pub fn register(&self, memory: UserMemory, access: Access) -> Result<Mr> {
+        MrBuilder::of(self, memory, access).register()
+    }
+    /// As `alloc_mr`, with more to choose.
     pub fn mr(&self, bytes: usize, access: Access) -> MrBuilder<'_> {
         MrBuilder::new(self, bytes, access)
     }

@@ -5,7 +5,7 @@ mod post;
 
 pub use connection::{Connection, Endpoint};
 
-use crate::context::{Inner, Port, lock, mac_number};
+use crate::context::{Inner, Port, lock, mac_number, not_destroyed};
 use crate::cq::{Cq, CqInner};
 use crate::error::{Error, Result};
 use crate::pd::{Pd, PdInner};
@@ -246,12 +246,14 @@ impl Core {
             .send_cq
             .detach(self.qpn)
             .and(self.recv_cq.detach(self.qpn));
-        if done.is_ok() {
-            lock(&self.ctx().qpns).give_back(self.qpn);
-        } else if let Ok(q) = Arc::try_unwrap(queues) {
-            // the device may still read or write there
-            q.sq.leak();
-            q.rq.leak();
+        match (&done, Arc::try_unwrap(queues)) {
+            (Ok(()), _) => lock(&self.ctx().qpns).give_back(self.qpn),
+            (Err(e), Ok(q)) => {
+                let rings = [q.sq.into_memory(), q.rq.into_memory()];
+                self.ctx().keep(e, rings);
+            }
+            // only the completion queues hold them too, and they have let go
+            (Err(_), Err(_)) => {}
         }
         done.and(purged)
     }
@@ -260,7 +262,7 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         if let Err(e) = self.destroy() {
-            tracing::warn!("{e}; its rings stay mapped");
+            not_destroyed(&e);
         }
     }
 }

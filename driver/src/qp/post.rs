@@ -159,6 +159,22 @@ impl Core {
         }
         Ok((b, length == 0 && short))
     }
+    /// Tells the device of what was put: by the WQE itself, or by a doorbell.
+    #[inline]
+    fn ring(&self, producer: u16, push: Option<[u8; wqe::BYTES]>) -> Result<()> {
+        WorkQueue::publish();
+        let ctx = self.ctx();
+        match push {
+            Some(bytes) => {
+                // neighbouring entries at neighbouring places, so that write combining does not mix them up
+                let slots = regs::PAGE_BYTES as usize / wqe::BYTES;
+                let slot = producer as usize % slots * wqe::BYTES;
+                let page = regs::push_page(ctx.doorbell_page() as u64);
+                Ok(ctx.transport.push(page + slot as u64, &bytes)?)
+            }
+            None => ctx.doorbell(doorbell::SQ, producer, self.qpn),
+        }
+    }
     fn put_send(&self, r: &SendRequest<'_>) -> Result<(u16, Option<[u8; wqe::BYTES]>)> {
         let sq = &self.queues().sq;
         self.room(sq, "post_send", "send")?;
@@ -173,18 +189,7 @@ impl<S: MayPostSends> Qp<S> {
     #[inline]
     pub fn post_send(&mut self, r: &SendRequest<'_>) -> Result<()> {
         let (producer, push) = self.core.put_send(r)?;
-        WorkQueue::publish();
-        let ctx = self.core.ctx();
-        match push {
-            Some(bytes) => {
-                // neighbouring entries at neighbouring places, so that write combining does not mix them up
-                let slots = regs::PAGE_BYTES as usize / wqe::BYTES;
-                let slot = producer as usize % slots * wqe::BYTES;
-                let page = regs::push_page(ctx.doorbell_page() as u64);
-                Ok(ctx.transport.push(page + slot as u64, &bytes)?)
-            }
-            None => ctx.doorbell(doorbell::SQ, producer, self.core.qpn),
-        }
+        self.core.ring(producer, push)
     }
     /// Gives the device several requests with one doorbell. When one is refused, those before it are given; the error
     /// says at which place the first refused one stands.
@@ -195,7 +200,7 @@ impl<S: MayPostSends> Qp<S> {
         let (mut n, mut last, mut refused) = (0, None, None);
         for r in requests {
             match self.core.put_send(&r) {
-                Ok((producer, _)) => last = Some(producer),
+                Ok(put) => last = Some(put),
                 Err(e) => {
                     refused = Some(e);
                     break;
@@ -203,12 +208,9 @@ impl<S: MayPostSends> Qp<S> {
             }
             n += 1;
         }
-        if let Some(producer) = last {
-            WorkQueue::publish();
-            let rung = self
-                .core
-                .ctx()
-                .doorbell(doorbell::SQ, producer, self.core.qpn);
+        if let Some((producer, push)) = last {
+            // the device takes what is pushed only when nothing before it is still in the ring alone
+            let rung = self.core.ring(producer, push.filter(|_| n == 1));
             refused = refused.or(rung.err());
         }
         refused.map_or(Ok(n), |e| Err((n, e)))

@@ -4,6 +4,7 @@
 //! [`InProcess`] made of both. The DMA space plays host memory behind an IOMMU: IOVAs have nothing to do with addresses,
 //! pieces have gaps between them, and what is not mapped is refused.
 use super::dma::{DmaMemory, DmaOwner};
+use super::user::UserMemory;
 use super::{Transport, TransportError};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
@@ -36,11 +37,12 @@ pub struct IommuFault {
     pub len: usize,
 }
 
-/// One allocation.
+/// One allocation, or memory of the program.
 struct Piece {
     ptr: NonNull<u8>,
     layout: Layout,
     iova: u64,
+    user: Option<UserMemory>,
 }
 // SAFETY: the memory belongs to this piece alone and is accessed by atomics only.
 unsafe impl Send for Piece {}
@@ -49,8 +51,10 @@ unsafe impl Sync for Piece {}
 impl DmaOwner for Piece {}
 impl Drop for Piece {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout in `DmaSpace::alloc`, freed once.
-        unsafe { dealloc(self.ptr.as_ptr(), self.layout) }
+        if self.user.is_none() {
+            // SAFETY: allocated with this layout in `DmaSpace::alloc`, freed once.
+            unsafe { dealloc(self.ptr.as_ptr(), self.layout) }
+        }
     }
 }
 
@@ -96,7 +100,7 @@ impl DmaSpace {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
     fn alloc(self: &Arc<Self>, bytes: usize) -> Result<DmaMemory, TransportError> {
-        let mut m = self.lock();
+        let m = self.lock();
         let none = TransportError::NoMemory {
             wanted: bytes,
             left: self.limit - m.used,
@@ -111,11 +115,38 @@ impl DmaSpace {
         let layout = Layout::from_size_align(size, PAGE).map_err(|_| none.clone())?;
         // SAFETY: `layout` has a size of at least one page.
         let ptr = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(none)?;
+        drop(m);
+        Ok(self.map(ptr, layout, None))
+    }
+    fn map_user(self: &Arc<Self>, memory: UserMemory) -> Result<DmaMemory, TransportError> {
+        let (ptr, size) = memory.pages();
+        let none = |left| TransportError::NoMemory { wanted: size, left };
+        let left = self.limit - self.lock().used;
+        if size > left {
+            return Err(none(left));
+        }
+        let layout = Layout::from_size_align(size, PAGE).map_err(|_| none(left))?;
+        Ok(self.map(ptr, layout, Some(memory)))
+    }
+    /// Gives memory an IOVA.
+    fn map(
+        self: &Arc<Self>,
+        ptr: NonNull<u8>,
+        layout: Layout,
+        user: Option<UserMemory>,
+    ) -> DmaMemory {
+        let size = layout.size();
+        let mut m = self.lock();
         let iova = m.next;
         // one page stays unmapped between pieces
         m.next += (size + PAGE) as u64;
         m.used += size;
-        let piece = Arc::new(Piece { ptr, layout, iova });
+        let piece = Arc::new(Piece {
+            ptr,
+            layout,
+            iova,
+            user,
+        });
         m.pieces.insert(iova, piece.clone());
         drop(m);
         let owner = Arc::new(Mapping {
@@ -123,8 +154,9 @@ impl DmaSpace {
             piece,
         });
         // SAFETY: `owner` holds the piece, whose memory is valid for `size` bytes, aligned to a page, and accessed only
-        // by `DmaMemory`, here and in `access`.
-        Ok(unsafe { DmaMemory::new(ptr, size, iova, owner) })
+        // by `DmaMemory`, here and in `access`. Of pages that are the program's, only the bytes that were given away are
+        // accessed: a region begins and ends with them.
+        unsafe { DmaMemory::new(ptr, size, iova, owner) }
     }
     /// Memory at an IOVA as the device sees it, with the offset in it.
     fn access(&self, iova: u64, len: usize) -> Result<(DmaMemory, usize), IommuFault> {
@@ -184,6 +216,9 @@ impl Transport for InProcess {
     }
     fn alloc_dma(&self, bytes: usize) -> Result<DmaMemory, TransportError> {
         self.memory.alloc(bytes)
+    }
+    fn map_user(&self, memory: UserMemory) -> Result<DmaMemory, TransportError> {
+        self.memory.map_user(memory)
     }
     fn now_ns(&self) -> u64 {
         self.device.now_ns()

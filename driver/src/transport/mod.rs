@@ -8,18 +8,26 @@
 //! | [`vfio`] | a PCI device behind the kernel's VFIO |
 //! | [`address`] | names of devices, as users write them |
 //! | [`dma`] | memory both sides see |
+//! | [`user`] | memory of the program for a device |
 //! | `shared`, `pinned`, `iova` | memory that can be given away; memory for an IOMMU; addresses for the device |
+//! | `readiness` | interrupts on an async runtime |
 pub mod address;
 pub mod dma;
 pub mod in_process;
 mod iova;
 mod pinned;
+#[cfg(feature = "async")]
+pub(crate) mod readiness;
 mod shared;
+pub mod user;
 pub mod vfio;
 pub mod vfio_user;
 
+use std::os::fd::OwnedFd;
+
 pub use address::Address;
 pub use dma::DmaMemory;
+pub use user::UserMemory;
 
 /// What can go wrong on the way to the device.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
@@ -34,6 +42,10 @@ pub enum TransportError {
         "no DMA memory: {wanted} bytes asked for, {left} left; raise the limit or free regions"
     )]
     NoMemory { wanted: usize, left: usize },
+    #[error(
+        "interrupt vector {0} has no file descriptor on this way to the device: wait for it instead"
+    )]
+    NoDescriptor(u16),
     #[error("the device cannot be given {bytes} bytes of memory: {what}")]
     Map { bytes: usize, what: String },
 }
@@ -58,6 +70,14 @@ pub trait Transport: Send + Sync {
     fn push(&self, addr: u64, bytes: &[u8; 64]) -> Result<(), TransportError>;
     /// Zeroed memory the device can reach, aligned to 4 KiB in both address spaces.
     fn alloc_dma(&self, bytes: usize) -> Result<DmaMemory, TransportError>;
+    /// Lets the device reach memory of the program, in whole pages, as long as the result lives. An error where only
+    /// memory of the driver's own making can be given away.
+    fn map_user(&self, memory: UserMemory) -> Result<DmaMemory, TransportError> {
+        Err(TransportError::Map {
+            bytes: memory.len(),
+            what: "on this way to it only memory that the driver allocates can be shared; use Pd::alloc_mr".into(),
+        })
+    }
     fn clock(&self) -> Clock {
         Clock::Device
     }
@@ -66,6 +86,11 @@ pub trait Transport: Send + Sync {
     fn now_ns(&self) -> u64;
     /// Lets up to `ns` pass; with 0, the least that is possible, so that a polling loop makes progress. Comes back earlier when there may be something new (a DMA write, an interrupt).
     fn wait(&self, ns: u64) -> Result<(), TransportError>;
+    /// A descriptor that becomes readable with interrupts of a vector; reading eight bytes takes them. An error where
+    /// there is none.
+    fn interrupt_fd(&self, vector: u16) -> Result<OwnedFd, TransportError> {
+        Err(TransportError::NoDescriptor(vector))
+    }
     /// Waits for an interrupt of a vector and takes it; `false` when none came within `ns`.
     fn wait_interrupt(&self, vector: u16, ns: u64) -> Result<bool, TransportError>;
 }

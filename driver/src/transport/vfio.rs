@@ -5,15 +5,17 @@
 use super::dma::{DmaMemory, DmaOwner};
 use super::iova::{Iovas, PAGE};
 use super::pinned::PinnedPages;
+use super::user::UserMemory;
 use super::{Clock, Transport, TransportError};
 use memmap2::{MmapOptions, MmapRaw};
 use rocenic_contract::{caps::VECTORS, pci, regs};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ops::Range;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use vfio_ioctls::{VfioContainer, VfioDevice, VfioError};
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
@@ -241,6 +243,9 @@ impl Vfio {
 }
 
 impl Card {
+    fn iovas(&self) -> MutexGuard<'_, Iovas> {
+        self.iovas.lock().unwrap_or_else(PoisonError::into_inner)
+    }
     fn fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the device's descriptor stays open as long as `self`, which the result borrows.
         unsafe { BorrowedFd::borrow_raw(self.device.as_raw_fd()) }
@@ -292,9 +297,21 @@ impl Drop for Card {
 /// Memory the device may reach.
 struct Piece {
     card: Arc<Card>,
-    pages: PinnedPages,
+    memory: Pages,
     iova: u64,
     mapped: bool,
+}
+enum Pages {
+    Own(PinnedPages),
+    User(UserMemory),
+}
+impl Pages {
+    fn all(&self) -> (NonNull<u8>, usize) {
+        match self {
+            Pages::Own(p) => (p.ptr(), p.len()),
+            Pages::User(m) => m.pages(),
+        }
+    }
 }
 impl DmaOwner for Piece {}
 impl Drop for Piece {
@@ -303,13 +320,43 @@ impl Drop for Piece {
             && let Err(e) = self
                 .card
                 .container
-                .vfio_dma_unmap(self.iova, self.pages.len())
+                .vfio_dma_unmap(self.iova, self.memory.all().1)
         {
             tracing::warn!("{}: unmapping IOVA {:#x}: {e}", self.card.bdf, self.iova);
         }
         if let Ok(mut i) = self.card.iovas.lock() {
             i.give_back(self.iova);
         }
+    }
+}
+
+impl Vfio {
+    /// Gives pages an IOVA and maps them.
+    fn map(&self, memory: Pages) -> Result<DmaMemory, TransportError> {
+        let (ptr, len) = memory.all();
+        let mut iovas = self.card.iovas();
+        let left = iovas.left() as usize;
+        let iova = iovas
+            .take(len as u64)
+            .ok_or(TransportError::NoMemory { wanted: len, left })?;
+        drop(iovas);
+        let mut piece = Piece {
+            card: self.card.clone(),
+            memory,
+            iova,
+            mapped: false,
+        };
+        // SAFETY: the pages belong to `piece`, which unmaps them before it frees them or lets go of them; nobody makes
+        // references to them (`DmaMemory` uses atomics, `UserMemory` demands it).
+        let done = unsafe { self.card.container.vfio_dma_map(iova, len, ptr.as_ptr()) };
+        done.map_err(|e| TransportError::Map {
+            bytes: len,
+            what: explain_map(&e),
+        })?;
+        piece.mapped = true;
+        // SAFETY: `piece` holds the pages, valid for `len` bytes and aligned to a page, until it is dropped. Of pages that
+        // are the program's, only the bytes that were given away are accessed: a region begins and ends with them.
+        Ok(unsafe { DmaMemory::new(ptr, len, iova, Arc::new(piece)) })
     }
 }
 
@@ -363,37 +410,16 @@ impl Transport for Vfio {
         Ok(())
     }
     fn alloc_dma(&self, bytes: usize) -> Result<DmaMemory, TransportError> {
-        let mut iovas = self
-            .card
-            .iovas
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let none = TransportError::NoMemory {
+        let none = || TransportError::NoMemory {
             wanted: bytes,
-            left: iovas.left() as usize,
+            left: self.card.iovas().left() as usize,
         };
         let size = bytes.max(1).checked_next_multiple_of(PAGE as usize);
-        let pages = PinnedPages::new(size.ok_or(none.clone())?).map_err(|_| none.clone())?;
-        let iova = iovas.take(pages.len() as u64).ok_or(none)?;
-        drop(iovas);
-        let mut piece = Piece {
-            card: self.card.clone(),
-            pages,
-            iova,
-            mapped: false,
-        };
-        let (ptr, len) = (piece.pages.ptr(), piece.pages.len());
-        // SAFETY: the pages belong to `piece`, which unmaps them before it frees them; nobody makes references to them
-        // (`DmaMemory` uses atomics).
-        let done = unsafe { self.card.container.vfio_dma_map(iova, len, ptr.as_ptr()) };
-        done.map_err(|e| TransportError::Map {
-            bytes: len,
-            what: explain_map(&e),
-        })?;
-        piece.mapped = true;
-        // SAFETY: `piece` holds the pages, valid for `len` bytes and aligned to a page, until it is dropped; they are
-        // accessed by `DmaMemory` and the device only.
-        Ok(unsafe { DmaMemory::new(ptr, len, iova, Arc::new(piece)) })
+        let pages = PinnedPages::new(size.ok_or_else(none)?).map_err(|_| none())?;
+        self.map(Pages::Own(pages))
+    }
+    fn map_user(&self, memory: UserMemory) -> Result<DmaMemory, TransportError> {
+        self.map(Pages::User(memory))
     }
     fn now_ns(&self) -> u64 {
         u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX)
@@ -404,6 +430,14 @@ impl Transport for Vfio {
             n => std::thread::sleep(Duration::from_nanos(n).min(SLICE)),
         }
         Ok(())
+    }
+    fn interrupt_fd(&self, vector: u16) -> Result<OwnedFd, TransportError> {
+        let fd = self.card.vectors.get(usize::from(vector));
+        let fd = fd.ok_or(TransportError::NoDescriptor(vector))?;
+        // SAFETY: the eventfd stays open as long as the card, which `self` holds.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd.as_raw_fd()) };
+        fd.try_clone_to_owned()
+            .map_err(|e| TransportError::Gone(format!("no descriptor left: {e}")))
     }
     fn wait_interrupt(&self, vector: u16, ns: u64) -> Result<bool, TransportError> {
         let fd = self.card.vectors.get(usize::from(vector));

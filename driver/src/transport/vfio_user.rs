@@ -164,7 +164,7 @@ fn connect_to(path: &Path) -> Result<UnixStream, String> {
         .map_err(|e| e.to_string())?;
     connect(&socket, &address).map_err(|e| match e {
         Errno::NOENT => format!(
-            "there is no socket; start a simulator: rocenic sim serve --socket {}",
+            "there is no socket; start a simulator: rocenic sim serve --socket {} (one that was just started compiles its model first, minutes the first time, and then prints `serving`)",
             path.display()
         ),
         Errno::CONNREFUSED => format!(
@@ -417,6 +417,12 @@ impl Transport for VfioUser {
             std::thread::yield_now();
         }
         Ok(())
+    }
+    fn interrupt_fd(&self, vector: u16) -> Result<OwnedFd, TransportError> {
+        let fd = self.vectors.get(usize::from(vector));
+        let fd = fd.ok_or(TransportError::NoDescriptor(vector))?;
+        fd.try_clone()
+            .map_err(|e| TransportError::Gone(format!("no descriptor left: {e}")))
     }
     fn wait_interrupt(&self, vector: u16, ns: u64) -> Result<bool, TransportError> {
         let fd = self.vectors.get(usize::from(vector));

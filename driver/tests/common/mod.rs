@@ -227,7 +227,18 @@ pub fn side(depth: u32) -> Side {
 }
 
 pub fn side_of(model: Arc<RegisterModel>, depth: u32) -> Side {
-    let ctx = Context::open(model.transport()).unwrap();
+    side_with(model.clone(), model, depth, 64)
+}
+
+/// The same; the driver reaches the model through `device`.
+pub fn side_with(
+    model: Arc<RegisterModel>,
+    device: Arc<dyn Device>,
+    depth: u32,
+    cq_entries: u32,
+) -> Side {
+    let transport = InProcess::new(device, model.memory.clone());
+    let ctx = Context::open(Arc::new(transport)).unwrap();
     let mac = [2, 0, 0, 0, 0, 1];
     ctx.set_port(Port {
         mac,
@@ -236,7 +247,7 @@ pub fn side_of(model: Arc<RegisterModel>, depth: u32) -> Side {
     })
     .unwrap();
     let pd = ctx.alloc_pd().unwrap();
-    let cq = ctx.create_cq(64).unwrap();
+    let cq = ctx.create_cq(cq_entries).unwrap();
     let qp = pd
         .qp(&cq, &cq)
         .send_depth(depth)
