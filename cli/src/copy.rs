@@ -1,14 +1,16 @@
 //! `rocenic cp` and `rocenic serve`: a file goes into the other host's memory by RDMA WRITE; a SEND says that all of it has
 //! been sent, and the receiver checks its SHA-256 before it puts it in its place.
-use crate::verbs::{Device, DeviceArgs, Listener, Memory, accept, connect};
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use crate::verbs::{Caller, Device, DeviceArgs, Listener, Memory, accept, connect};
+use anyhow::{Context as _, Result, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use rocenic_driver::{Access, Pd, RecvRequest, RemoteMemory, SendRequest};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const PROGRAM: &str = "cp";
 /// Longest file: it is registered whole on both sides.
@@ -138,32 +140,37 @@ pub fn serve(args: &ServeArgs) -> Result<()> {
         "{} is not a directory; make it first",
         args.dir.display()
     );
+    // said now instead of when the first file has come
+    tempfile(&args.dir.join(".rocenic")).map(drop)?;
     let device = Device::open(&args.device, false)?;
     let pd = device.context.alloc_pd()?;
     let listener = Listener::bind(args.device.port)?;
     println!("waiting on TCP port {}", listener.port());
-    loop {
-        match take(&device, &pd, &listener, &args.dir) {
-            Ok(line) => println!("{line}"),
-            Err(e) if args.once => return Err(e),
-            // one client's failure is not the next one's; a device that is gone is everybody's
-            Err(e) => {
-                device.context.wait(0).map_err(|_| anyhow!("{e:#}"))?;
-                eprintln!("rocenic: {e:#}");
-            }
-        }
-        if args.once {
-            return Ok(());
-        }
+    if args.once {
+        let caller = Caller::next(&listener, &device)?;
+        println!("{}", take(&device, &pd, caller, &args.dir)?);
+        return Ok(());
     }
+    // clients do not wait for each other
+    std::thread::scope(|s| {
+        loop {
+            // what ends this is everybody's end: the device is gone
+            let caller = Caller::next(&listener, &device)?;
+            s.spawn(|| match take(&device, &pd, caller, &args.dir) {
+                Ok(line) => println!("{line}"),
+                Err(e) => eprintln!("rocenic: {e:#}"),
+            });
+        }
+    })
 }
 
 /// Takes one file.
-fn take(device: &Device, pd: &Pd, listener: &Listener, dir: &Path) -> Result<String> {
+fn take(device: &Device, pd: &Pd, caller: Caller, dir: &Path) -> Result<String> {
     let note = pd.alloc_mr(END.len(), Access::LOCAL_WRITE)?;
-    let (mut session, (ask, mr, to)) =
-        accept(device, pd, listener, PROGRAM, DEPTH, |ask: Ask, qp| {
-            let to = inside(dir, &ask.path)?;
+    let (mut session, (ask, mr, mut part)) =
+        accept(device, pd, caller, PROGRAM, DEPTH, |ask: Ask, qp| {
+            // a place that cannot be written is refused before anything is sent
+            let part = tempfile(&inside(dir, &ask.path)?)?;
             ensure!(
                 ask.bytes <= MAX_BYTES,
                 "{} bytes; up to {MAX_BYTES} are taken",
@@ -172,7 +179,7 @@ fn take(device: &Device, pd: &Pd, listener: &Listener, dir: &Path) -> Result<Str
             let bytes = (ask.bytes as usize).max(1);
             let mr = pd.alloc_mr(bytes, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
             qp.post_recv(&RecvRequest::new(&[note.all()]))?;
-            Ok((Memory::from(mr.remote(0..bytes)?), (ask, mr, to)))
+            Ok((Memory::from(mr.remote(0..bytes)?), (ask, mr, part)))
         })?;
     session.completion()?;
     let data = mr.to_vec(0..ask.bytes as usize);
@@ -183,13 +190,13 @@ fn take(device: &Device, pd: &Pd, listener: &Listener, dir: &Path) -> Result<Str
             "it arrived with SHA-256 {have} instead of {}",
             ask.sha256
         );
-        put(&to, &data)
+        part.put(&data)
     })();
     let error = placed.as_ref().err().map(|e| format!("{e:#}"));
     session.control.say(&Outcome { error })?;
     let line = format!(
         "{}: {} bytes from {}, SHA-256 {}",
-        to.display(),
+        part.to.display(),
         ask.bytes,
         session.control.peer(),
         ask.sha256
@@ -211,18 +218,41 @@ fn inside(dir: &Path, path: &str) -> Result<PathBuf> {
     Ok(dir.join(path))
 }
 
-/// Writes the file beside its place and moves it there, so that nobody sees half of it.
-fn put(to: &Path, data: &[u8]) -> Result<()> {
-    let what = || format!("cannot write {}", to.display());
-    let mut beside = to.as_os_str().to_owned();
-    beside.push(format!(".{}.part", std::process::id()));
-    let beside = PathBuf::from(beside);
-    let done = fs::write(&beside, data).and_then(|()| fs::rename(&beside, to));
-    if done.is_err() {
-        // what is half written helps nobody
-        let _ = fs::remove_file(&beside);
+/// A file beside its place, which it takes when it is whole, so that nobody sees half of it. Removed when dropped.
+struct Part {
+    file: fs::File,
+    at: PathBuf,
+    to: PathBuf,
+}
+/// Makes it.
+fn tempfile(to: &Path) -> Result<Part> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    ensure!(!to.is_dir(), "{} is a directory", to.display());
+    let n = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let mut at = to.as_os_str().to_owned();
+    at.push(format!(".{}-{n}.part", std::process::id()));
+    let at = PathBuf::from(at);
+    let file = fs::File::create(&at).with_context(|| {
+        format!(
+            "cannot write {}; make its directory, or let this user write there",
+            to.display()
+        )
+    })?;
+    let to = to.into();
+    Ok(Part { file, at, to })
+}
+impl Part {
+    fn put(&mut self, data: &[u8]) -> Result<()> {
+        let done = self.file.write_all(data);
+        done.and_then(|()| fs::rename(&self.at, &self.to))
+            .with_context(|| format!("cannot write {}", self.to.display()))
     }
-    done.with_context(what)
+}
+impl Drop for Part {
+    fn drop(&mut self) {
+        // a file that has taken its place is not here any more; what is half written helps nobody
+        let _ = fs::remove_file(&self.at);
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! `rocenic pingpong`: SENDs go to and fro, each checked.
-use crate::verbs::{Device, DeviceArgs, Listener, Session, accept, connect};
+use crate::verbs::{Caller, Device, DeviceArgs, Listener, Session, accept, connect};
 use anyhow::{Result, ensure};
 use rocenic_driver::{Access, Mr, RecvRequest, SendRequest};
 use serde::{Deserialize, Serialize};
@@ -70,8 +70,9 @@ pub fn run(args: &Args) -> Result<()> {
         None => {
             let listener = Listener::bind(args.device.port)?;
             println!("waiting on TCP port {}", listener.port());
+            let caller = Caller::next(&listener, &device)?;
             let (mut session, (ask, to, from)) =
-                accept(&device, &pd, &listener, PROGRAM, DEPTH, |ask: Ask, qp| {
+                accept(&device, &pd, caller, PROGRAM, DEPTH, |ask: Ask, qp| {
                     let size = ask.size as usize;
                     let to = pd.alloc_mr(size, Access::LOCAL_WRITE)?;
                     let from = pd.alloc_mr(size, Access::NONE)?;

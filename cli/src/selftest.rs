@@ -93,6 +93,9 @@ pub fn run(args: &Args) -> Result<()> {
         if u64::from(a.context.capabilities() & b.context.capabilities()) & caps::ATOMIC != 0 {
             step("atomic", atomic(&a, &b))?;
         }
+        if matches!((&args.a, &args.b), (Address::Vfio(_), Address::Vfio(_))) {
+            step("memory of the program", own_memory(&a, &b))?;
+        }
         step("unmapped memory", unmapped(&a, &b))?;
         step("write after the fault", write(&a, &b))?;
     }
@@ -184,6 +187,20 @@ fn atomic(a: &Side, b: &Side) -> Result<String> {
     same(&old.to_vec(0..8), &40u64.to_ne_bytes())?;
     same(&cell.to_vec(0..8), &42u64.to_ne_bytes())?;
     Ok("40 and 2 is 42".into())
+}
+
+/// A WRITE from a buffer of this program into another one, neither of them at the beginning of a page.
+fn own_memory(a: &Side, b: &Side) -> Result<String> {
+    let (mut qp, _peer) = connect(a, b)?;
+    let from = UserMemory::from_vec(pattern(LONG));
+    let from = a.pd.register(from, Access::NONE)?;
+    let to = UserMemory::from_vec(vec![0; LONG]);
+    let to =
+        b.pd.register(to, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
+    qp.post_send(&SendRequest::write(&[from.all()], to.remote(0..LONG)?))?;
+    a.cq.wait(PATIENCE_NS)?.ok()?;
+    same(&to.to_vec(0..LONG), &pattern(LONG))?;
+    Ok(format!("{LONG} bytes are the same"))
 }
 
 /// A WRITE into memory that the IOMMU does not translate.

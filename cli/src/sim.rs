@@ -2,8 +2,9 @@
 use anyhow::{Context as _, Result, ensure};
 use rocenic_driver::transport::Address;
 use rocenic_sim::nic::{CYCLE_NS, Pace};
-use rocenic_sim::vfio_user::{Config, serve};
-use rocenic_sim::wire::{Faults, LinkConfig};
+use rocenic_sim::vfio_user::{Config, Trace, serve};
+use rocenic_sim::wire::{Faults, LinkConfig, UnixAddress};
+use std::ops::Range;
 use std::path::PathBuf;
 
 #[derive(clap::Subcommand)]
@@ -16,7 +17,9 @@ pub enum Command {
 Examples:
   rocenic sim serve --socket /tmp/nic                one NIC, nothing plugged in: vfio-user:/tmp/nic
   rocenic sim serve --nics 2 --socket /tmp/nic       two NICs and a wire: vfio-user:/tmp/nic0, vfio-user:/tmp/nic1
-  rocenic sim serve --nics 2 --socket /tmp/nic --drop 1 --pcap wire.pcapng")]
+  rocenic sim serve --nics 2 --socket /tmp/nic --drop 1 --pcap wire.pcapng
+  rocenic sim serve --nics 2 --socket /tmp/nic --trace 0..200 --trace-file nic.fst
+  rocenic sim serve --socket /tmp/nic --eth unix:/tmp/here,/tmp/there    plugged into another simulator, QEMU or a script")]
     Serve(Args),
 }
 
@@ -49,6 +52,18 @@ pub struct Args {
     /// Cut the wire after this simulated time
     #[arg(long, value_name = "MICROSECONDS")]
     cut: Option<u64>,
+    /// Plug a single NIC into a unix datagram socket, a frame a datagram: bound here, sent there
+    #[arg(long, value_name = "unix:LOCAL,REMOTE", conflicts_with_all = ["nics", "cut", "delay"])]
+    eth: Option<UnixAddress>,
+    /// Time of a frame on the wire between two NICs
+    #[arg(long, value_name = "NANOSECONDS")]
+    delay: Option<u64>,
+    /// Write a waveform (FST) of the first NIC between these simulated times
+    #[arg(long, value_name = "FROM..TO, in microseconds", value_parser = span)]
+    trace: Option<Range<u64>>,
+    /// Where the waveform goes
+    #[arg(long, value_name = "FILE", default_value = "nic.fst")]
+    trace_file: PathBuf,
     /// Seed of faults and of the host's latencies
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -60,8 +75,8 @@ pub struct Args {
 pub fn run(command: &Command) -> Result<()> {
     let Command::Serve(args) = command;
     ensure!(
-        args.pcap.is_none() || args.nics > 1,
-        "--pcap: a single NIC has no wire; add --nics 2"
+        args.pcap.is_none() || args.nics > 1 || args.eth.is_some(),
+        "--pcap: a single NIC has no wire; add --nics 2 or --eth"
     );
     let link = LinkConfig {
         seed: args.seed,
@@ -72,7 +87,10 @@ pub fn run(command: &Command) -> Result<()> {
             corrupt: chance("--corrupt", args.corrupt)?,
         },
         cut_at: args.cut.map(|us| us.saturating_mul(1000) / CYCLE_NS),
-        ..LinkConfig::default()
+        delay: match args.delay {
+            Some(ns) => (ns / CYCLE_NS).max(1),
+            None => LinkConfig::default().delay,
+        },
     };
     let config = Config {
         seed: args.seed,
@@ -84,18 +102,34 @@ pub fn run(command: &Command) -> Result<()> {
         link,
         capture: args.pcap.clone(),
         dma_log: args.dma_log.clone(),
+        eth: args.eth.clone(),
+        trace: args.trace.as_ref().map(|us| Trace {
+            path: args.trace_file.clone(),
+            cycles: us.start * 1000 / CYCLE_NS..us.end * 1000 / CYCLE_NS,
+        }),
         ..Config::default()
     };
     let sockets: Vec<PathBuf> = match args.nics {
         1 => vec![args.socket.clone()],
         n => (0..n).map(|i| numbered(&args.socket, i)).collect(),
     };
-    let library = rocenic_sim::nic::library(false)?;
+    eprintln!("building the NIC's model (minutes the first time, from the cache later) ...");
+    let library = rocenic_sim::nic::library(args.trace.is_some())?;
     let running = serve(&library, &sockets, &config)?;
     for s in &sockets {
         println!("serving {}", Address::VfioUser(s.clone()));
     }
     running.wait().context("the simulation ended")
+}
+
+fn span(text: &str) -> Result<Range<u64>> {
+    let ends = text.split_once("..").context("write FROM..TO")?;
+    let span = ends.0.parse()?..ends.1.parse()?;
+    ensure!(
+        span.start < span.end && span.end < u64::MAX / 1000,
+        "it ends before it begins"
+    );
+    Ok(span)
 }
 
 fn numbered(socket: &std::path::Path, i: u8) -> PathBuf {

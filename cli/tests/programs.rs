@@ -1,6 +1,8 @@
 //! pingpong, perf and cp between two processes, each with a simulated NIC of a third one.
 mod common;
 use common::{Sim, Waiting, end_of, rocenic, run, text};
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -51,8 +53,14 @@ fn messages_go_to_and_fro_and_perf_measures_what_the_line_allows() {
         assert!((90.0..100.0).contains(&gbit), "{test}: {out}");
         assert_eq!(row["bytes"], 65536);
     }
-    let out = both(&sim, &["perf", "write-lat"], &["-n", "10"]);
-    assert!(out.contains("t_median[us]"), "{out}");
+    let svg = scratch("histogram").join("latency.svg");
+    let drawn = ["-n", "10", "--histogram", svg.to_str().expect("a path")];
+    for test in ["write-lat", "send-lat"] {
+        let out = both(&sim, &["perf", test], &drawn);
+        assert!(out.contains("t_median[us]"), "{out}");
+        let picture = std::fs::read_to_string(&svg).expect("the picture");
+        assert!(picture.contains(&format!("{test} of 8 bytes")) && picture.contains("</svg>"));
+    }
 }
 
 #[test]
@@ -98,8 +106,27 @@ fn a_file_is_copied_over_a_wire_that_loses_frames_and_the_capture_has_them() {
         text(&o.stderr)
     );
     assert!(!dir.join("outside").exists());
-    let captured = std::fs::metadata(&pcap).expect("the capture").len();
-    assert!(captured > 700_000, "the capture has {captured} bytes");
+    // a place that cannot be written is refused before anything is sent
+    let captured = || std::fs::metadata(&pcap).expect("the capture").len();
+    let before = captured();
+    for to in ["localhost:no/such/copy", "localhost:copy/below"] {
+        let o = copy(to);
+        assert_eq!(o.status.code(), Some(2));
+        let err = text(&o.stderr);
+        assert!(err.contains("make its directory"), "{err}");
+    }
+    assert_eq!(captured(), before);
+    // who connects and says nothing, or nonsense, holds nobody up
+    let port: u16 = waiting.port.parse().expect("a port");
+    let silent: Vec<_> = (0..3)
+        .map(|_| TcpStream::connect(("localhost", port)).expect("a client"))
+        .collect();
+    (&silent[0])
+        .write_all(b"GET / HTTP/1.1\n")
+        .expect("nonsense");
+    let o = copy("localhost:copy");
+    assert!(o.status.success(), "{}", text(&o.stderr));
+    assert!(captured() > 700_000, "the capture has {} bytes", captured());
     let left: Vec<_> = std::fs::read_dir(&into).expect("the directory").collect();
     assert_eq!(left.len(), 1, "nothing half written stays");
 }
@@ -176,6 +203,50 @@ fn the_selftest_passes_and_its_text_went_over_the_wire() {
     let capture = std::fs::read(&pcap).expect("the capture");
     let n = text_sent.len();
     assert!(capture.windows(n).any(|w| w == text_sent.as_bytes()));
+}
+
+#[test]
+fn two_simulators_are_joined_by_a_socket_and_one_of_them_writes_a_waveform() {
+    let dir = scratch("joined");
+    let (base_a, base_b) = (Sim::base("left"), Sim::base("right"));
+    let wire = |from: &str, to: &str| {
+        let at =
+            |n: &str| std::env::temp_dir().join(format!("rocenic-eth-{}-{n}", std::process::id()));
+        format!("unix:{},{}", at(from).display(), at(to).display())
+    };
+    let fst = dir.join("nic.fst");
+    let args = [
+        "--trace",
+        "0..20",
+        "--trace-file",
+        fst.to_str().expect("a path"),
+    ];
+    let (to_right, to_left) = (wire("a", "b"), wire("b", "a"));
+    let a = Sim::start_at(&base_a, &[&["--eth", &to_right], &args[..]].concat());
+    let b = Sim::start_at(&base_b, &["--eth", &to_left]);
+    // the simulators' times have nothing to do with each other: a timeout that both can keep
+    let waiting = Waiting::start(&["pingpong", "--timeout", "20", "--dev", a.device(0)]);
+    let o = run(&[
+        "pingpong",
+        "--timeout",
+        "20",
+        "--dev",
+        b.device(0),
+        "--port",
+        &waiting.port,
+        "localhost",
+        "-n",
+        "5",
+        "--size",
+        "5000",
+    ]);
+    assert!(o.status.success(), "{}", text(&o.stderr));
+    assert!(text(&o.stdout).contains("every byte checked"));
+    let (code, err) = waiting.end();
+    assert_eq!(code, Some(0), "{err}");
+    let waves = wellen::simple::read(&fst).expect("a waveform");
+    let times = waves.time_table();
+    assert!(times.last() > times.first(), "{times:?}");
 }
 
 /// A pair of programs that would run for hours.

@@ -1,9 +1,10 @@
 //! The TCP connection beside the NICs: both programs tell each other their queue pairs and memory, and see when the other
 //! one dies. A message is a line of JSON.
 use super::Device;
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -12,6 +13,10 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(10);
 /// Longest message.
 const LONGEST: usize = 1 << 16;
+/// Time in which a client says what it wants.
+const GREETING: Duration = Duration::from_secs(10);
+/// Clients that may be silent at once; the oldest one goes when more come.
+const SILENT: usize = 64;
 
 pub struct Control {
     stream: TcpStream,
@@ -39,14 +44,38 @@ impl Listener {
     pub fn port(&self) -> u16 {
         self.1
     }
-    /// The next client; an error when the device dies meanwhile.
-    pub fn accept(&self, device: &Device) -> Result<Control> {
+    /// The next client that says something, with what it says; an error when the device dies meanwhile. Clients that
+    /// are silent or talk nonsense hold nobody up.
+    pub fn greet<T: DeserializeOwned>(&self, device: &Device) -> Result<(Control, T)> {
+        let mut silent: VecDeque<(Control, Instant)> = VecDeque::new();
         loop {
             match self.0.accept() {
-                Ok((stream, from)) => return Control::new(stream, from.to_string()),
+                Ok((stream, from)) => {
+                    silent.truncate(SILENT - 1);
+                    silent.push_front((Control::new(stream, from.to_string())?, Instant::now()));
+                }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => {}
                 Err(e) if e.kind() == ErrorKind::ConnectionAborted => {}
                 Err(e) => bail!("no client can be taken: {e}"),
+            }
+            for n in (0..silent.len()).rev() {
+                let (client, since) = &mut silent[n];
+                let heard = client.take().and_then(|heard| {
+                    let late = heard.is_none() && since.elapsed() >= GREETING;
+                    ensure!(!late, "{} did not say what it wants", client.peer);
+                    Ok(heard)
+                });
+                match heard {
+                    Ok(None) => {}
+                    Ok(Some(said)) => {
+                        let client = silent.remove(n).map(|(client, _)| client);
+                        return Ok((client.context("the client is there")?, said));
+                    }
+                    Err(e) => {
+                        eprintln!("rocenic: {e:#}");
+                        silent.remove(n);
+                    }
+                }
             }
             device.context.wait(0)?;
             std::thread::sleep(PAUSE);
@@ -106,6 +135,19 @@ impl Control {
     pub fn hear<T: DeserializeOwned>(&mut self, device: &Device, limit: Duration) -> Result<T> {
         let start = Instant::now();
         loop {
+            if let Some(said) = self.take()? {
+                return Ok(said);
+            }
+            if start.elapsed() >= limit {
+                bail!("no word from {} for {} s", self.peer, limit.as_secs());
+            }
+            device.context.wait(0)?;
+            std::thread::sleep(PAUSE);
+        }
+    }
+    /// The next message, if it has come.
+    fn take<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
+        loop {
             if let Some(end) = self.rest.iter().position(|b| *b == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
                 return serde_json::from_slice(&line).map_err(|e| {
@@ -115,14 +157,9 @@ impl Control {
             if self.rest.len() > LONGEST {
                 bail!("the program at {} is no rocenic", self.peer);
             }
-            if self.listen()? {
-                continue;
+            if !self.listen()? {
+                return Ok(None);
             }
-            if start.elapsed() >= limit {
-                bail!("no word from {} for {} s", self.peer, limit.as_secs());
-            }
-            device.context.wait(0)?;
-            std::thread::sleep(PAUSE);
         }
     }
     /// Takes what has come, without waiting; whether anything has.

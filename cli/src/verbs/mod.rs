@@ -123,8 +123,9 @@ impl From<Memory> for RemoteMemory {
     }
 }
 
+/// What a client says first.
 #[derive(Serialize, Deserialize)]
-struct Hello<T> {
+pub struct Hello<T> {
     program: String,
     version: u32,
     layout_hash: u64,
@@ -192,18 +193,30 @@ pub fn connect<'d, A: Serialize, O: DeserializeOwned>(
     Ok((session, offer))
 }
 
-/// Takes the next client of the same program. `offer` sees what it asks for and the queue pair that will serve it (so that
+/// A client that has said what it wants.
+pub struct Caller {
+    control: Control,
+    hello: Hello<serde_json::Value>,
+}
+impl Caller {
+    /// The next one.
+    pub fn next(listener: &Listener, device: &Device) -> Result<Caller> {
+        let (control, hello) = listener.greet(device)?;
+        Ok(Caller { control, hello })
+    }
+}
+
+/// Connects with a client of the same program. `offer` sees what it asks for and the queue pair that will serve it (so that
 /// receives can be posted before anything comes), and answers or refuses.
 pub fn accept<'d, A: DeserializeOwned, O: Serialize, M>(
     device: &'d Device,
     pd: &Pd,
-    listener: &Listener,
+    caller: Caller,
     program: &str,
     depth: u32,
     offer: impl FnOnce(A, &mut Qp<Init>) -> Result<(O, M)>,
 ) -> Result<(Session<'d>, M)> {
-    let mut control = listener.accept(device)?;
-    let hello: Hello<serde_json::Value> = control.hear(device, device.patience())?;
+    let Caller { mut control, hello } = caller;
     let cq = device.context.create_cq(2 * depth)?;
     let mut qp = queue_pair(pd, &cq, depth)?;
     let made = check(&hello, program).and_then(|()| {
@@ -239,7 +252,7 @@ pub fn accept<'d, A: DeserializeOwned, O: Serialize, M>(
 fn check(hello: &Hello<serde_json::Value>, program: &str) -> Result<()> {
     if hello.program != program {
         bail!(
-            "this side runs `{program}`, the other `{}`; start counterparts",
+            "the side that waits runs `{program}`, the one that connects `{}`; start counterparts",
             hello.program
         );
     }

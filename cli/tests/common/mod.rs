@@ -110,6 +110,7 @@ impl Waiting {
     pub fn kill(&mut self) {
         // it may have ended by itself
         let _ = self.child.kill();
+        let _ = self.child.wait();
     }
     /// Its exit code and what it said about errors.
     pub fn end(mut self) -> (Option<i32>, String) {
@@ -137,4 +138,43 @@ pub fn end_of(child: &mut Child) -> (Option<i32>, String) {
     }
     let _ = child.kill();
     panic!("the program hangs");
+}
+
+/// Repetitions: a part of them, so that the test takes seconds, or all with ROCENIC_SOAK set.
+pub fn repetitions(all: usize) -> usize {
+    if std::env::var_os("ROCENIC_SOAK").is_some() {
+        all
+    } else {
+        all / 10
+    }
+}
+
+/// What a process holds.
+#[derive(Debug, PartialEq, Eq, Clone)]
+pub struct Holdings {
+    pub dma_maps: usize,
+    pub descriptors: usize,
+    pub threads: usize,
+}
+pub fn holdings(pid: u32) -> Holdings {
+    let proc = PathBuf::from(format!("/proc/{pid}"));
+    let count = |what: &str| std::fs::read_dir(proc.join(what)).map_or(0, Iterator::count);
+    let maps = std::fs::read_to_string(proc.join("maps")).unwrap_or_default();
+    Holdings {
+        dma_maps: maps.matches("memfd:rocenic-dma").count(),
+        descriptors: count("fd"),
+        threads: count("task"),
+    }
+}
+/// Waits until a process holds again what it held before.
+#[track_caller]
+pub fn lets_go(pid: u32, before: &Holdings) {
+    // a limit for what never lets go, not a measurement
+    for _ in 0..600 {
+        if holdings(pid) == *before {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("{:?} before, {:?} now", before, holdings(pid));
 }

@@ -55,6 +55,8 @@ pub struct NicConfig {
     pub pace: Pace,
     /// Waveform of this many cycles from the first send doorbell on (the library must be built with tracing).
     pub trace: Option<(PathBuf, u64)>,
+    /// Begins the waveform in this cycle instead.
+    pub trace_at: Option<u64>,
 }
 
 /// Stack of the thread that elaborates the NIC: the block tree is built by value.
@@ -105,6 +107,7 @@ pub struct Nic {
     irqs: Vec<u64>,
     log: Option<PortLog>,
     trace: Option<(PathBuf, u64)>,
+    trace_at: Option<u64>,
     /// The waveform is to begin; the cycle it ends.
     begin_trace: bool,
     end_trace: u64,
@@ -136,6 +139,7 @@ impl Nic {
             irqs: vec![0; rocenic_contract::caps::VECTORS],
             log: None,
             trace: config.trace,
+            trace_at: config.trace_at,
             begin_trace: false,
             end_trace: 0,
             model,
@@ -196,7 +200,8 @@ impl Nic {
     }
     /// Opens and closes the waveform at the ends of its window.
     fn window(&mut self) -> Result<(), Error> {
-        if std::mem::take(&mut self.begin_trace)
+        let posted = std::mem::take(&mut self.begin_trace);
+        if self.trace_at.map_or(posted, |at| self.cycle >= at)
             && let Some((path, cycles)) = self.trace.take()
         {
             self.model.trace_open(&path)?;

@@ -4,11 +4,12 @@
 //! with each other, so they rest together, and one that is woken wakes the other.
 use super::irq::Vectors;
 use crate::nic::{Nic, READ_LIMIT};
-use crate::wire::{Error, LinkEnd};
+use crate::wire::{Error, LinkEnd, UnixEnd};
 use rocenic_contract::caps::VECTORS;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError};
+use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, SyncSender, TryRecvError};
+use std::time::Duration;
 
 /// What a client asks of a NIC.
 pub enum Order {
@@ -42,13 +43,23 @@ const BACKLOG: usize = 64;
 const SETTLE: u64 = 16_384;
 /// Cycles a function-level reset may take: it waits for the bus, whose latency is far below.
 const RESET_LIMIT: u64 = 1_000_000;
+/// Pause of a NIC at rest between two looks at a socket it is plugged into.
+const LOOK: Duration = Duration::from_millis(1);
 /// What a read gives that nobody answers.
 const ALL_ONES: u32 = u32::MAX;
 
+/// What a NIC's port is plugged into.
+pub enum Line {
+    Nothing,
+    /// Another NIC, and its orders.
+    Nic(LinkEnd, SyncSender<Order>),
+    /// A neighbour in another process, in real time.
+    Socket(UnixEnd),
+}
+
 /// What a NIC is connected to.
 pub struct Seat {
-    /// The wire, and the orders of the NIC at its other end.
-    pub link: Option<(LinkEnd, SyncSender<Order>)>,
+    pub line: Line,
     pub orders: Receiver<Order>,
     pub vectors: Arc<Vectors>,
     pub stopping: Arc<AtomicBool>,
@@ -81,8 +92,10 @@ impl Engine {
     pub fn run(mut self) -> Result<(), Error> {
         let done = self.serve();
         self.nic.trace_close();
-        if let Some((end, _)) = self.seat.link {
-            end.close()?;
+        match self.seat.line {
+            Line::Nic(end, _) => end.close()?,
+            Line::Socket(end) => end.close()?,
+            Line::Nothing => {}
         }
         match done {
             // the other end stops at the same time
@@ -100,28 +113,47 @@ impl Engine {
                 }
             }
             self.step()?;
-            let rests = match &self.seat.link {
-                Some((end, _)) => end.both_rest(),
-                None => self.at_rest(),
+            let rests = match &self.seat.line {
+                Line::Nic(end, _) => end.both_rest(),
+                Line::Socket(end) => self.at_rest() && end.at_rest(),
+                Line::Nothing => self.at_rest(),
             };
             if rests {
                 self.rests += 1;
                 loop {
-                    match self.seat.orders.recv() {
-                        Ok(Order::Stop) | Err(_) => return Ok(()),
-                        // from an earlier rest, which this end left by itself
-                        Ok(Order::Awake(n)) if n < self.rests => {}
-                        Ok(Order::Awake(_)) => break,
-                        Ok(order) => {
-                            if let Some((_, peer)) = &self.seat.link {
-                                // orders that wait wake it as well
-                                let _ = peer.try_send(Order::Awake(self.rests));
+                    match self.next_order() {
+                        Ok(None) => break,
+                        Ok(Some(order)) => match order {
+                            Order::Stop => return Ok(()),
+                            // from an earlier rest, which this end left by itself
+                            Order::Awake(n) if n < self.rests => {}
+                            Order::Awake(_) => break,
+                            order => {
+                                if let Line::Nic(_, peer) = &self.seat.line {
+                                    // orders that wait wake it as well
+                                    let _ = peer.try_send(Order::Awake(self.rests));
+                                }
+                                self.take(order)?;
+                                break;
                             }
-                            self.take(order)?;
-                            break;
-                        }
+                        },
+                        Err(_) => return Ok(()),
                     }
                 }
+            }
+        }
+    }
+    /// Sleeps until the next order, or until a frame comes (`None`).
+    fn next_order(&self) -> Result<Option<Order>, RecvError> {
+        let Line::Socket(end) = &self.seat.line else {
+            return self.seat.orders.recv().map(Some);
+        };
+        loop {
+            match self.seat.orders.recv_timeout(LOOK) {
+                Ok(order) => return Ok(Some(order)),
+                Err(RecvTimeoutError::Disconnected) => return Err(RecvError),
+                Err(RecvTimeoutError::Timeout) if end.port().readable() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
@@ -193,13 +225,13 @@ impl Engine {
             self.busy_at = self.nic.cycle();
         }
         let rests = self.at_rest();
-        match &mut self.seat.link {
-            Some((end, _)) => {
+        match &mut self.seat.line {
+            Line::Nic(end, _) => {
                 end.rest(rests);
                 end.step(&mut self.nic)?;
             }
-            // nothing is plugged in
-            None => self.nic.sent().for_each(drop),
+            Line::Socket(end) => end.step(&mut self.nic)?,
+            Line::Nothing => self.nic.sent().for_each(drop),
         }
         Ok(())
     }

@@ -20,13 +20,17 @@ mod listener;
 
 use crate::nic::{HostConfig, Nic, NicConfig, Pace};
 use crate::verilate::Library;
-use crate::wire::{Capture, CaptureError, Error as WireError, LinkConfig, LinkEnd, link};
+use crate::wire::{
+    Capture, CaptureError, Error as WireError, LinkConfig, UnixAddress, UnixEnd, UnixError,
+    UnixPort, link,
+};
 use dma::{DmaLog, DmaMemory, DmaTable};
-use engine::{Engine, ORDERS, Order, Seat};
+use engine::{Engine, Line, ORDERS, Order, Seat};
 use function::Function;
 use irq::Vectors;
 use listener::Port;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,8 +48,12 @@ pub enum Error {
     Nic { nic: usize, error: WireError },
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    #[error("a capture needs a wire: serve two NICs")]
+    #[error("a capture needs a wire: serve two NICs, or plug one into a socket")]
     NoWire,
+    #[error("two NICs are plugged into each other: only a single one can have another wire")]
+    TwoWires,
+    #[error(transparent)]
+    Wire(#[from] UnixError),
     #[error("cannot write the DMA log {}: {what}", path.display())]
     Log { path: PathBuf, what: String },
     #[error("cannot start a thread: {0}")]
@@ -62,6 +70,17 @@ pub struct Config {
     pub capture: Option<PathBuf>,
     /// Writes everything the NICs read and write.
     pub dma_log: Option<PathBuf>,
+    /// What a single NIC is plugged into.
+    pub eth: Option<UnixAddress>,
+    /// Waveform of the first NIC; the library must be built with tracing.
+    pub trace: Option<Trace>,
+}
+
+/// A waveform: its file and its cycles.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    pub path: PathBuf,
+    pub cycles: Range<u64>,
 }
 
 /// NICs that are being served; dropping it stops them and removes their sockets.
@@ -95,15 +114,22 @@ pub fn serve(
         stopping: Arc::new(AtomicBool::new(false)),
     };
     // after `running`, so that when something fails they go first: an engine that waits for its peer must see it gone
-    let mut ends: Vec<Option<LinkEnd>> = match sockets.len() {
-        1 if config.capture.is_some() => return Err(Error::NoWire),
-        1 => vec![None],
-        2 => {
-            let capture = config.capture.as_deref().map(Capture::create).transpose()?;
-            let (a, b) = link(&config.link, capture);
-            vec![Some(a), Some(b)]
+    let capture = || config.capture.as_deref().map(Capture::create).transpose();
+    let mut lines: Vec<Line> = match (sockets.len(), &config.eth) {
+        (1, Some(address)) => {
+            let port = UnixPort::open(address)?;
+            let end = UnixEnd::new(port, &config.link.faults, config.seed, capture()?);
+            vec![Line::Socket(end)]
         }
-        n => return Err(Error::Count(n)),
+        (1, None) if config.capture.is_some() => return Err(Error::NoWire),
+        (1, None) => vec![Line::Nothing],
+        (2, Some(_)) => return Err(Error::TwoWires),
+        (2, None) => {
+            let (a, b) = link(&config.link, capture()?);
+            let to = |n: usize| orders[n].clone();
+            vec![Line::Nic(a, to(1)), Line::Nic(b, to(0))]
+        }
+        (n, _) => return Err(Error::Count(n)),
     };
     let log = match &config.dma_log {
         Some(path) => {
@@ -123,9 +149,8 @@ pub fn serve(
     for (n, ((_, inbox), listener)) in channels.into_iter().zip(listeners).enumerate() {
         let dma = Arc::new(DmaTable::default());
         let vectors = Arc::new(Vectors::default());
-        let peer = orders.get(1 - n.min(1)).cloned();
         let engine = Seat {
-            link: ends[n].take().zip(peer),
+            line: std::mem::replace(&mut lines[n], Line::Nothing),
             orders: inbox,
             vectors: vectors.clone(),
             stopping: running.stopping.clone(),
@@ -134,7 +159,12 @@ pub fn serve(
             seed: config.seed.wrapping_mul(2).wrapping_add(n as u64),
             host: config.host.clone(),
             pace: config.pace,
-            trace: None,
+            trace: config
+                .trace
+                .clone()
+                .filter(|_| n == 0)
+                .map(|t| (t.path, t.cycles.end - t.cycles.start)),
+            trace_at: config.trace.as_ref().map(|t| t.cycles.start),
         };
         let memory = DmaMemory {
             table: dma.clone(),

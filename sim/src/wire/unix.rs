@@ -8,6 +8,7 @@
 use super::faults::Injector;
 use super::{Capture, Error, FaultCounts, Faults};
 use crate::nic::Nic;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt;
@@ -128,6 +129,11 @@ impl UnixPort {
         }
         Ok(())
     }
+    /// A frame has come that nobody has taken.
+    pub fn readable(&self) -> bool {
+        let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
+        poll(&mut ready, Some(&Timespec::default())).is_ok_and(|n| n == 1)
+    }
     /// The next frame, if one is there. What is not asked for stays in the socket and holds up the neighbour.
     pub fn recv(&mut self) -> Result<Option<Vec<u8>>, UnixError> {
         loop {
@@ -226,6 +232,10 @@ impl UnixEnd {
     /// What happened to the frames the NIC sent, and to those for it.
     pub fn counts(&self) -> [FaultCounts; 2] {
         [self.out.counts, self.back.counts]
+    }
+    /// Nothing is on its way out or waits to come in.
+    pub fn at_rest(&self) -> bool {
+        self.late.is_empty() && self.port.waiting.is_empty() && !self.port.readable()
     }
     /// The socket.
     pub fn port(&self) -> &UnixPort {

@@ -1,27 +1,36 @@
 //! `rocenic perf`: bandwidth and latency, in the device's own time, so that a simulated device gives the figures of the
 //! hardware it simulates.
-use crate::verbs::{Device, DeviceArgs, Listener, Memory, Session, accept, connect};
-use anyhow::Result;
+mod histogram;
+
+use crate::verbs::{Caller, Device, DeviceArgs, Listener, Memory, Session, accept, connect};
+use anyhow::{Result, ensure};
 use clap::ValueEnum;
+use rocenic_driver::contract::caps;
 use rocenic_driver::{Access, Mr, RecvRequest, RemoteMemory, SendRequest, WorkCompletion};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::time::Instant;
 
 const PROGRAM: &str = "perf";
+const ATOMIC_BYTES: u32 = 8;
 
 #[derive(Clone, Copy, Debug, ValueEnum, Serialize, Deserialize, PartialEq, Eq)]
 pub enum Test {
     /// RDMA WRITE, many under way
     WriteBw,
-    /// RDMA READ, many under way
+    /// RDMA READ, many under way; a device must announce READ (`rocenic devinfo` tells)
     ReadBw,
     /// SEND, many under way
     SendBw,
+    /// Fetch and add, many under way; a device must announce ATOMIC
+    AtomicBw,
     /// RDMA WRITE, one at a time
     WriteLat,
-    /// RDMA READ, one at a time
+    /// RDMA READ, one at a time; a device must announce READ
     ReadLat,
-    /// Fetch and add, one at a time
+    /// SEND, one at a time
+    SendLat,
+    /// Fetch and add, one at a time; a device must announce ATOMIC
     AtomicLat,
 }
 
@@ -31,7 +40,8 @@ Bandwidth and latency are in the device's time. Latencies go from one completion
 
 Examples, in two terminals, with `rocenic sim serve --nics 2 --socket /tmp/nic` in a third:
   rocenic perf write-bw --dev vfio-user:/tmp/nic0
-  rocenic perf write-bw --dev vfio-user:/tmp/nic1 localhost")]
+  rocenic perf write-bw --dev vfio-user:/tmp/nic1 localhost
+  rocenic perf write-lat --dev vfio-user:/tmp/nic1 localhost -n 1000 --histogram latency.svg")]
 pub struct Args {
     /// What is measured
     test: Test,
@@ -48,6 +58,9 @@ pub struct Args {
     /// Messages under way in a bandwidth test
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1024))]
     depth: u32,
+    /// Draw how often which latency was seen into this SVG file
+    #[arg(long, value_name = "FILE")]
+    histogram: Option<PathBuf>,
     /// Print one line of JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -76,23 +89,52 @@ struct Row {
 
 impl Test {
     fn one_at_a_time(self) -> bool {
-        matches!(self, Test::WriteLat | Test::ReadLat | Test::AtomicLat)
+        use Test::*;
+        matches!(self, WriteLat | ReadLat | SendLat | AtomicLat)
+    }
+    fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or(String::new(), |v| v.get_name().to_owned())
+    }
+    /// Capability bit that both devices must have, and its name.
+    fn needs(self) -> (u64, &'static str) {
+        match self {
+            Test::WriteBw | Test::WriteLat => (caps::WRITE, "RDMA WRITE"),
+            Test::ReadBw | Test::ReadLat => (caps::READ, "RDMA READ"),
+            Test::SendBw | Test::SendLat => (caps::SEND, "SEND"),
+            Test::AtomicBw | Test::AtomicLat => (caps::ATOMIC, "atomics"),
+        }
+    }
+    /// Refuses what a device cannot do, before anything is set up.
+    fn check(self, device: &Device) -> Result<()> {
+        let (bit, name) = self.needs();
+        ensure!(
+            u64::from(device.context.capabilities()) & bit != 0,
+            "{} does not do {name}; `rocenic devinfo {0}` tells what it can",
+            device.args.dev
+        );
+        Ok(())
     }
     /// Whether the other side has to do something.
     fn needs_receives(self) -> bool {
-        self == Test::SendBw
+        matches!(self, Test::SendBw | Test::SendLat)
     }
 }
 
 pub fn run(args: &Args) -> Result<()> {
     let device = Device::open(&args.device, args.host.is_some())?;
+    args.test.check(&device)?;
+    ensure!(
+        args.histogram.is_none() || (args.test.one_at_a_time() && args.host.is_some()),
+        "--histogram: the side that connects draws latencies; choose a test that ends in -lat"
+    );
     let default = if args.test.one_at_a_time() {
         8
     } else {
         1 << 16
     };
     let size = match args.test {
-        Test::AtomicLat => 8,
+        Test::AtomicBw | Test::AtomicLat => ATOMIC_BYTES,
         _ => args.size.unwrap_or(default),
     };
     let ask = Ask {
@@ -136,6 +178,11 @@ fn measure(args: &Args, device: &Device, host: &str, ask: Ask) -> Result<()> {
     let steady = stamps.last().unwrap_or(&0).wrapping_sub(stamps[0]);
     let steady_us = us(f64::from(steady)).max(f64::EPSILON);
     let messages = f64::from(ask.iters - 1);
+    let mut latencies: Vec<f64> = stamps
+        .windows(2)
+        .map(|w| us(f64::from(w[1].wrapping_sub(w[0]))))
+        .collect();
+    latencies.sort_unstable_by(f64::total_cmp);
     let row = Row {
         test: ask.test,
         bytes: ask.size,
@@ -145,13 +192,20 @@ fn measure(args: &Args, device: &Device, host: &str, ask: Ask) -> Result<()> {
         gbit_per_s: messages * f64::from(ask.size) * 8.0 / steady_us / 1000.0,
         messages_per_us: messages / steady_us,
         latency_us: ask.test.one_at_a_time().then(|| {
-            let mut all: Vec<u32> = stamps.windows(2).map(|w| w[1].wrapping_sub(w[0])).collect();
-            all.sort_unstable();
-            let at = |part: f64| us(f64::from(all[((all.len() - 1) as f64 * part) as usize]));
+            let at = |part: f64| latencies[((latencies.len() - 1) as f64 * part) as usize];
             [at(0.0), at(0.5), at(0.99), at(1.0)]
         }),
     };
     session.finish()?;
+    if let Some(path) = &args.histogram {
+        let title = format!(
+            "{} of {} bytes, {} messages",
+            ask.test.name(),
+            ask.size,
+            ask.iters
+        );
+        histogram::draw(path, &title, &latencies)?;
+    }
     print(&row, args.json)
 }
 
@@ -160,8 +214,8 @@ fn post(session: &mut Session<'_>, test: Test, mr: &Mr, there: RemoteMemory) -> 
     let request = match test {
         Test::WriteBw | Test::WriteLat => SendRequest::write(&all, there),
         Test::ReadBw | Test::ReadLat => SendRequest::read(&all, there),
-        Test::SendBw => SendRequest::send(&all),
-        Test::AtomicLat => SendRequest::fetch_add(&all, there, 1),
+        Test::SendBw | Test::SendLat => SendRequest::send(&all),
+        Test::AtomicBw | Test::AtomicLat => SendRequest::fetch_add(&all, there, 1),
     };
     Ok(session.qp.post_send(&request)?)
 }
@@ -175,10 +229,11 @@ fn wait(args: &Args, device: &Device) -> Result<()> {
     let (mut session, (ask, mr)) = accept(
         device,
         &pd,
-        &listener,
+        Caller::next(&listener, device)?,
         PROGRAM,
         args.depth,
         |ask: Ask, qp| {
+            ask.test.check(device)?;
             let mr = pd.alloc_mr(ask.size as usize, everything)?;
             if ask.test.needs_receives() {
                 for _ in 0..args.depth.min(ask.iters) {
