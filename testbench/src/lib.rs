@@ -11,6 +11,7 @@
 //! | [`system`] | simulated NICs with host programs on the real driver, and the wire between them |
 //! | [`linux`] | the NIC against the Linux kernel's rxe in a virtual machine |
 //! | [`vfio_vm`] | the kernel's VFIO and IOMMU against the RTL, in a virtual machine |
+//! | [`vfio_fuzz`] | a fuzzer for the socket of a simulated NIC |
 //! | [`vectors`] | frames captured elsewhere, with their ICRC |
 //! | [`responder`], [`requester`] | peers made with scapy |
 //! | [`scapy`] | frames made and checked by scapy |
@@ -48,6 +49,7 @@ pub mod skip;
 pub mod system;
 pub mod value;
 pub mod vectors;
+pub mod vfio_fuzz;
 pub mod vfio_vm;
 
 pub use dut::Dut;

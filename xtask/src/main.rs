@@ -3,11 +3,13 @@ mod bench;
 mod contract_docs;
 mod demo;
 mod formal;
+mod fuzz;
 mod generate;
 mod lint;
 mod mutate;
 mod netlist;
 mod rtl;
+mod sanitize;
 mod setup;
 mod synth;
 mod test;
@@ -18,7 +20,11 @@ mod workspace;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "Developer commands of Rocenic")]
+#[command(
+    name = "xtask",
+    bin_name = "cargo xtask",
+    about = "Developer commands of Rocenic"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -44,6 +50,10 @@ enum Command {
     Formal(formal::Args),
     /// Change the RTL and see whether a test fails
     Mutate(mutate::Args),
+    /// Attack an interface with made-up input for a while
+    Fuzz(fuzz::Args),
+    /// Run tests of unsafe code under the address sanitizer
+    Sanitize(sanitize::Args),
     /// Measure against the budgets, in RTL cycles
     Bench(bench::Args),
     /// Write the generated documents; `--check` fails when one is stale
@@ -61,6 +71,8 @@ fn main() -> anyhow::Result<()> {
         Command::Synth(a) => synth::run(a),
         Command::Formal(a) => formal::run(a),
         Command::Mutate(a) => mutate::run(a),
+        Command::Sanitize(a) => sanitize::run(a),
+        Command::Fuzz(a) => fuzz::run(a),
         Command::Bench(a) => bench::run(a),
         Command::Gen(a) => generate::run(a),
     }

@@ -6,9 +6,11 @@
 //! | `peer` | the other end of the wire: acknowledges, may send WRITEs |
 //! | `measure` | rates and latencies |
 //! | `pair` | two NICs |
+//! | `driver` | the driver's own time |
 //! | `blocks` | one block; the simulator itself |
 //! | `report` | the table and its JSON |
 mod blocks;
+mod driver;
 pub mod measure;
 mod pair;
 pub mod peer;
@@ -382,11 +384,24 @@ pub fn run(
         note: "by `cargo xtask synth`; `cargo xtask bench` shows what that found".to_owned(),
         failure: false,
     });
-    b.not_yet(
+    b.row(
         "driver: post_send + poll_cq",
         "ns",
         Budget::AtMost(100.0),
-        "`cargo bench -p rocenic-driver`; wall-clock",
+        |_| {
+            let all = driver::post_poll()?;
+            let most = all.iter().map(|p| p.ns).fold(0.0, f64::max);
+            let each: Vec<String> = all
+                .iter()
+                .map(|p| format!("{} B, batch {}: {:.1}", p.bytes, p.batch, p.ns))
+                .collect();
+            let empty = all.iter().map(|p| p.empty_ns).fold(0.0, f64::max);
+            let note = format!(
+                "wall-clock, the worst of {}; an empty loop takes {empty:.1}",
+                each.join(", ")
+            );
+            Ok((most, None, note))
+        },
     );
     let clocks = b.n(8_000) as u64;
     let mut layer = None;

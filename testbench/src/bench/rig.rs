@@ -87,6 +87,7 @@ pub fn run<R>(
         host: fast_host(),
         pace: setup.pace,
         trace: None,
+        trace_at: None,
     };
     let nic = Nic::new(
         library,

@@ -154,6 +154,7 @@ impl Pair {
             host: self.config.host.clone(),
             pace: self.config.pace,
             trace,
+            trace_at: None,
         };
         let nic = Nic::new(
             &self.library,

@@ -118,6 +118,7 @@ impl Solo {
             host: self.config.host.clone(),
             pace: self.config.pace,
             trace: None,
+            trace_at: None,
         };
         let nic = Nic::new(
             &self.library,

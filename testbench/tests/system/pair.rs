@@ -35,6 +35,18 @@ pub fn stuck(c: &Context, e: Error) -> anyhow::Error {
 
 /// A writes `len` bytes at odd addresses into B's memory and announces them with a SEND.
 fn write_and_announce(config: PairConfig, len: usize) {
+    write_from(config, len, |pd, data| {
+        let mr = pd.alloc_mr(data.len(), Access::NONE)?;
+        mr.write(0, data);
+        Ok(mr)
+    });
+}
+/// The same from a region that the caller makes of the bytes.
+fn write_from(
+    config: PairConfig,
+    len: usize,
+    region: impl Fn(&Pd, &[u8]) -> rocenic_driver::Result<Mr> + Send,
+) {
     let library = super::library();
     let (to_b, mut from_a) = exchange::<Endpoint>(&config.link);
     let (to_a, mut from_b) = exchange::<(Endpoint, RemoteMemory)>(&config.link);
@@ -45,8 +57,7 @@ fn write_and_announce(config: PairConfig, len: usize) {
         c.set_port(A)?;
         let pd = c.alloc_pd()?;
         let cq = c.create_cq(64)?;
-        let mr = pd.alloc_mr(len + 64, Access::NONE)?;
-        mr.write(3, &data);
+        let mr = region(&pd, &[&[0; 3], &data[..]].concat())?;
         let qp = pd.qp(&cq, &cq).build()?.init()?;
         to_b.say(&c, qp.endpoint()?);
         let (peer, memory) = from_b.hear(&c, LONG)?;
@@ -85,6 +96,13 @@ fn write_and_announce(config: PairConfig, len: usize) {
         .unwrap_or_else(|e| panic!("{e}"));
     assert!(r.b == *expected, "B's memory differs");
     eprintln!("{:?}", r.nics);
+}
+
+#[test]
+fn a_buffer_of_the_program_is_sent_from_where_it_is() {
+    write_from(PairConfig::default(), 20_000, |pd, data| {
+        pd.register(UserMemory::from_vec(data.to_vec()), Access::NONE)
+    });
 }
 
 #[test]
