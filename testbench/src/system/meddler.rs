@@ -2,7 +2,7 @@
 use rocenic_driver::Transport;
 use rocenic_driver::contract::regs::{self, doorbell};
 use rocenic_driver::transport::in_process::{DmaSpace, InProcess};
-use rocenic_driver::transport::{Clock, DmaMemory, TransportError};
+use rocenic_driver::transport::{Clock, DmaMemory, TransportError, UserMemory};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -65,6 +65,12 @@ impl Transport for Meddler {
     }
     fn alloc_dma(&self, bytes: usize) -> Result<DmaMemory> {
         let m = self.inner.alloc_dma(bytes)?;
+        let at = m.iova();
+        self.state().taken.push(at..at + m.len() as u64);
+        Ok(m)
+    }
+    fn map_user(&self, memory: UserMemory) -> Result<DmaMemory> {
+        let m = self.inner.map_user(memory)?;
         let at = m.iova();
         self.state().taken.push(at..at + m.len() as u64);
         Ok(m)
