@@ -105,18 +105,6 @@ impl Bench<'_> {
         });
         measured
     }
-    fn not_yet(&mut self, measure: &str, unit: &'static str, budget: Budget, why: &str) {
-        let measure = measure.to_owned();
-        self.rows.push(Row {
-            measure,
-            unit,
-            ideal: None,
-            budget,
-            measured: None,
-            note: why.to_owned(),
-            failure: false,
-        });
-    }
     fn rate(
         &mut self,
         name: &str,
