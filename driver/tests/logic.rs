@@ -1,7 +1,9 @@
 //! The driver's own logic against a model of the registers; no data moves here.
 mod common;
 use common::*;
-use rocenic_contract::cmd::{modify_qp::ModifyQp, opcode::Command, status::CmdError};
+use rocenic_contract::cmd::{
+    create_mr::CreateMr, modify_qp::ModifyQp, opcode::Command, status::CmdError,
+};
 use rocenic_contract::cqe::{self, Cqe};
 use rocenic_contract::eqe::{Eqe, event::Event};
 use rocenic_contract::regs::{control, doorbell, request_limits::RequestLimits};
@@ -595,4 +597,39 @@ fn what_is_not_mapped_is_refused_like_an_iommu_does() {
         m.memory.read(iova, &mut [0]).is_err(),
         "unmapped when dropped"
     );
+}
+
+#[test]
+fn memory_of_the_program_is_what_the_device_reaches_and_is_given_back() {
+    let s = side(4);
+    let used = s.model.memory.used();
+    let bytes: Vec<u8> = (0..10_000u32).map(|i| ((i * 7) >> 3) as u8).collect();
+    let memory = UserMemory::from_vec(bytes.clone());
+    let address = memory.address();
+    let mr = s.pd.register(memory, Access::LOCAL_WRITE).unwrap();
+    let (command, input) = s
+        .model
+        .state
+        .lock()
+        .unwrap()
+        .commands
+        .last()
+        .cloned()
+        .unwrap();
+    assert_eq!(command, Command::CreateMr);
+    let made = CreateMr::read(&input).unwrap();
+    assert_eq!((made.va, made.length), (address, 10_000));
+    assert_eq!(
+        made.iova % 4096,
+        address % 4096,
+        "it begins where it does here"
+    );
+    let mut there = vec![0; 10_000];
+    s.model.memory.read(made.iova, &mut there).unwrap();
+    assert!(there == bytes);
+    s.model.memory.write(made.iova + 9_997, b"end").unwrap();
+    assert_eq!(mr.to_vec(9_997..10_000), b"end");
+    drop(mr);
+    assert_eq!(s.model.memory.used(), used);
+    assert!(s.model.memory.read(made.iova, &mut there).is_err());
 }
