@@ -9,6 +9,8 @@
 //! | `pingpong` | messages to and fro between two devices |
 //! | `perf` | bandwidth and latency between two devices |
 //! | `cp`, `serve` | files from one host to another |
+//! | `sweep` | goodput over a wire that loses frames |
+//! | `replay` | a capture's frames into a NIC, and its answers |
 //! | `sim` | serves simulated NICs to drivers in other processes |
 //! | `decode` | classifies the frames of a capture, in the RTL and in software |
 mod bench;
@@ -18,8 +20,10 @@ mod demo;
 mod devinfo;
 mod perf;
 mod pingpong;
+mod replay;
 mod selftest;
 mod sim;
+mod sweep;
 mod verbs;
 
 use clap::{Parser, Subcommand};
@@ -58,6 +62,10 @@ enum Command {
     Cp(copy::CopyArgs),
     /// Take the files that `rocenic cp` sends.
     Serve(copy::ServeArgs),
+    /// Measure goodput over a wire that loses frames, draw it, and have the captures judged by tshark.
+    Sweep(sweep::Args),
+    /// Feed a capture's frames to a NIC that is set up as a file says, and tell what it answers (docs/replay.md).
+    Replay(replay::Args),
     /// Simulated NICs.
     #[command(subcommand)]
     Sim(sim::Command),
@@ -81,6 +89,8 @@ fn main() -> ExitCode {
         Command::Perf(args) => perf::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Cp(args) => copy::copy(&args).map(|()| ExitCode::SUCCESS),
         Command::Serve(args) => copy::serve(&args).map(|()| ExitCode::SUCCESS),
+        Command::Sweep(args) => sweep::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Replay(args) => replay::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Sim(command) => sim::run(&command).map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|e| {

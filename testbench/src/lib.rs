@@ -8,6 +8,7 @@
 //! | [`bench`] | measurements against the budgets |
 //! | [`bfm`] | bus models: channels, AXI4-Stream, AXI4-Lite master, AXI4 memory |
 //! | [`classify`] | what a receiver must make of a frame, in software |
+//! | [`sweep`] | goodput over a wire that loses frames |
 //! | [`system`] | simulated NICs with host programs on the real driver, and the wire between them |
 //! | [`linux`] | the NIC against the Linux kernel's rxe in a virtual machine |
 //! | [`vfio_vm`] | the kernel's VFIO and IOMMU against the RTL, in a virtual machine |
@@ -46,6 +47,7 @@ pub mod requester;
 pub mod responder;
 pub mod scapy;
 pub mod skip;
+pub mod sweep;
 pub mod system;
 pub mod value;
 pub mod vectors;

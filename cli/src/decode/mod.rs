@@ -1,7 +1,7 @@
 //! `rocenic decode`: every frame of a capture through the receive path of the RTL and through software.
 //!
 //! The RTL is given the addresses the frame is sent to, so that frames captured elsewhere are judged by their contents.
-mod capture;
+pub mod capture;
 mod hardware;
 mod report;
 

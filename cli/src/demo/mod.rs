@@ -1,6 +1,6 @@
 //! `rocenic demo`: host A moves a file into host B's memory by RDMA through two RTL NICs.
 mod hosts;
-mod table;
+pub mod table;
 mod views;
 
 use anyhow::{Context as _, Result, bail, ensure};

@@ -211,6 +211,10 @@ impl Nic {
         }
         Ok(())
     }
+    /// The waveform, if one is asked for, begins now.
+    pub fn begin_trace(&mut self) {
+        self.begin_trace = true;
+    }
     /// Posts a register write; it reaches the device after the MMIO latency, in order.
     pub fn write32(&mut self, addr: u64, data: u32) {
         let due = self.cycle + self.pcie.config().mmio_latency;

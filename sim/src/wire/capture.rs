@@ -54,7 +54,8 @@ impl Capture {
             frames: 0,
         })
     }
-    pub(super) fn frame(&mut self, cycle: u64, bytes: &[u8]) -> Result<(), CaptureError> {
+    /// Adds a frame.
+    pub fn frame(&mut self, cycle: u64, bytes: &[u8]) -> Result<(), CaptureError> {
         let block = EnhancedPacketBlock {
             interface_id: 0,
             timestamp: Duration::from_nanos(cycle * CYCLE_NS),
@@ -78,7 +79,8 @@ impl Capture {
             what: e.to_string(),
         })
     }
-    pub(super) fn close(self) -> Result<(), CaptureError> {
+    /// Writes what is not in the file yet.
+    pub fn close(self) -> Result<(), CaptureError> {
         let path = self.path;
         self.writer.into_inner().flush().map_err(|e| CaptureError {
             path,

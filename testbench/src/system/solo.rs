@@ -7,7 +7,9 @@ use rocenic_driver::transport::in_process::{DmaSpace, InProcess};
 use rocenic_sim::nic::{HostConfig, Nic, NicConfig, Pace, WireFrame};
 use rocenic_sim::verilate::Library;
 use rocenic_sim::wire::{Error as WireError, FaultCounts, LinkConfig, UnixEnd};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a run is made of.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub struct SoloConfig {
     pub delay: u64,
     /// DMA memory of the host in bytes.
     pub memory: usize,
+    /// Waveform of this many cycles from the first frame or send on (the library must be built with tracing).
+    pub trace: Option<(PathBuf, u64)>,
 }
 impl Default for SoloConfig {
     fn default() -> Self {
@@ -28,6 +32,7 @@ impl Default for SoloConfig {
             pace: Pace::None,
             delay: LinkConfig::default().delay,
             memory: 1 << 30,
+            trace: None,
         }
     }
 }
@@ -63,7 +68,56 @@ impl<P: FnMut(&WireFrame) -> Vec<Vec<u8>>> Line for Answers<P> {
     }
 }
 
+/// Frames that arrive at given times after the program said so; what the NIC sends is kept.
+struct Fed {
+    go: Arc<AtomicBool>,
+    frames: Vec<(u64, Vec<u8>)>,
+    sent: Vec<WireFrame>,
+    finished: bool,
+}
+impl Line for Fed {
+    fn step(&mut self, nic: &mut Nic) -> Result<(), WireError> {
+        // the program said so before the clock it now waits for: the cycle does not depend on the threads
+        if !self.frames.is_empty() && self.go.load(Ordering::Acquire) {
+            nic.begin_trace();
+            let now = nic.cycle();
+            for (after, bytes) in self.frames.drain(..) {
+                nic.deliver(now + after, bytes);
+            }
+        }
+        self.sent.extend(nic.sent());
+        Ok(())
+    }
+    fn finish(&mut self) {
+        self.finished = true;
+    }
+    fn over(&self) -> bool {
+        self.finished
+    }
+}
+
 impl Solo {
+    /// Runs the program to its end; `frames` (cycles, bytes) arrive so many cycles after it called the function it is
+    /// given. What the NIC sent comes back.
+    pub fn run_fed<R: Send>(
+        &self,
+        program: impl FnOnce(Arc<dyn Transport>, &dyn Fn()) -> Result<R, HostFailure> + Send,
+        frames: Vec<(u64, Vec<u8>)>,
+    ) -> Result<(R, NicReport, Vec<WireFrame>), PairError> {
+        let go = Arc::new(AtomicBool::new(false));
+        let line = Fed {
+            go: go.clone(),
+            frames,
+            sent: vec![],
+            finished: false,
+        };
+        let program = move |t: Arc<dyn Transport>| {
+            let begin = move || go.store(true, Ordering::Release);
+            program(t, &begin)
+        };
+        let (result, report, line) = self.serve(program, line)?;
+        Ok((result, report, line.sent))
+    }
     /// Uses a model from [`rocenic_sim::nic::library`].
     pub fn new(library: &Arc<Library>, config: SoloConfig) -> Solo {
         Solo {
@@ -117,7 +171,7 @@ impl Solo {
             seed: self.config.seed,
             host: self.config.host.clone(),
             pace: self.config.pace,
-            trace: None,
+            trace: self.config.trace.clone(),
             trace_at: None,
         };
         let nic = Nic::new(
