@@ -72,8 +72,25 @@ impl Fuzzer {
             played: 0,
         };
         f.settle()?;
-        f.held = judge::holdings();
+        f.held = f.at_rest()?;
         Ok(f)
+    }
+    /// What the server holds when it has noticed that its client is gone: no memory of a client.
+    fn at_rest(&self) -> Result<(usize, usize)> {
+        let begin = Instant::now();
+        let mut before = judge::holdings();
+        loop {
+            std::thread::sleep(PAUSE);
+            let now = judge::holdings();
+            if now.0 == 0 && now == before {
+                return Ok(now);
+            }
+            anyhow::ensure!(
+                begin.elapsed() < LET_GO,
+                "mappings and descriptors: {now:?} long after the first client has gone"
+            );
+            before = now;
+        }
     }
     /// Waits until the last client's end has been noticed.
     fn settle(&self) -> Result<()> {
