@@ -309,6 +309,16 @@ pub mod query_qp {
         RQ_PI rq_pi: u16;
         /// Receive queue: next index to take.
         RQ_CI rq_ci: u16;
+        /// Packets of requests sent, repeated ones included; since CREATE or RESET to INIT, like the counts below.
+        TX_PACKETS tx_packets: u32;
+        /// Returns to an earlier packet. This count and those below stop at 65535.
+        RETRIES retries: u16;
+        /// ACK timeouts.
+        TIMEOUTS timeouts: u16;
+        /// NAKs received: PSN sequence error.
+        RX_NAKS_SEQ rx_naks_seq: u16;
+        /// RNR NAKs received.
+        RX_RNRS rx_rnrs: u16;
     }
 }
 

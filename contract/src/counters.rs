@@ -128,6 +128,10 @@ counters! {
     RX_RNR RxRnr;
     /// Frames sent.
     TX_FRAMES TxFrames;
+    /// Frames to the NIC's own address, which do not go to the wire.
+    LOOP_FRAMES LoopFrames;
+    /// Such frames for which there was no room: lost as on a wire.
+    LOOP_DROPPED LoopDropped;
     /// Payload bytes sent.
     TX_BYTES TxBytes;
     /// ACKs sent.

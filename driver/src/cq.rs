@@ -8,6 +8,7 @@ use rocenic_contract::cqe::{self, Cqe, opcode::CqeOpcode};
 use rocenic_contract::regs::doorbell;
 use rocenic_contract::rules::Check;
 use rocenic_contract::status::Status;
+use rocenic_contract::wqe::{self, opcode::WqeOpcode};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -223,17 +224,22 @@ impl CqInner {
     }
     #[inline]
     fn next(&self, s: &mut State) -> Result<Option<WorkCompletion>> {
-        let e = match s.parked.pop_front() {
-            Some(e) => e,
-            None => match self.take(s)? {
+        loop {
+            let e = match s.parked.pop_front() {
                 Some(e) => e,
-                None => return Ok(None),
-            },
-        };
-        self.complete(s, &e).map(Some)
+                None => match self.take(s)? {
+                    Some(e) => e,
+                    None => return Ok(None),
+                },
+            };
+            if let Some(c) = self.complete(s, &e)? {
+                return Ok(Some(c));
+            }
+        }
     }
+    /// The completion an entry stands for; none when its request has completed already, with an error.
     #[inline(always)]
-    fn complete(&self, s: &State, e: &Cqe) -> Result<WorkCompletion> {
+    fn complete(&self, s: &State, e: &Cqe) -> Result<Option<WorkCompletion>> {
         let bad = |what: String| Error::Device {
             object: format!("CQ {}", self.cqn),
             what,
@@ -268,6 +274,9 @@ impl CqInner {
         } else {
             (&queues.sq, "send")
         };
+        let second_block = !receive
+            && status != Status::Success
+            && queue.first_word::<{ wqe::BYTES }>(e.wqe_index) as u8 == WqeOpcode::MoreSge.number();
         c.id = queue.retire(e.wqe_index).ok_or_else(|| {
             let n = e.wqe_index;
             bad(format!(
@@ -275,6 +284,9 @@ impl CqInner {
                 e.qpn
             ))
         })?;
+        if second_block {
+            return Ok(None);
+        }
         if status == Status::Success {
             match opcode {
                 CqeOpcode::RecvImm | CqeOpcode::RecvWriteImm => c.immediate = Some(e.imm_or_invkey),
@@ -285,7 +297,7 @@ impl CqInner {
             c.check = u8::try_from(e.syndrome).ok().and_then(Check::from_number);
             c.check = c.check.filter(|k| *k != Check::None);
         }
-        Ok(c)
+        Ok(Some(c))
     }
     pub fn attach(&self, queues: &Arc<Queues>) {
         lock(&self.state).queues[queues.qpn as usize] = Some(queues.clone());

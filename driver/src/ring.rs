@@ -28,6 +28,11 @@ impl WorkQueue {
     pub fn next_index(&self) -> u16 {
         self.indices.next()
     }
+    /// First word of the entry (of `N` bytes) that was put as number `index`.
+    pub fn first_word<const N: usize>(&self, index: u16) -> u32 {
+        let slot = index as u32 & (self.size - 1);
+        self.memory.read_u32(N * slot as usize)
+    }
     /// Writes an entry; the caller has seen that there is room. Gives the new producer index, to be doorbelled after
     /// [`publish`](Self::publish).
     pub fn put<const N: usize>(&self, id: u64, entry: &[u8; N]) -> u16 {

@@ -43,7 +43,7 @@ pub const CELL_COUNT_W: usize = CELL_W + 1;
 /// Number of a counter in the contract's list: also the reason why a frame was dropped.
 pub const COUNTER_W: usize = (rocenic_contract::counters::COUNT - 1).ilog2() as usize + 1;
 /// Scatter/gather entries of a send WQE.
-pub const SEND_SGES: usize = 1;
+pub const SEND_SGES: usize = rocenic_contract::wqe::MAX_SGE;
 /// Scatter/gather entries of a receive WQE.
 pub const RECV_SGES: usize = rocenic_contract::rqe::MAX_SGE;
 /// Payload length of one packet, 0..=4096.

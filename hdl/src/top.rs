@@ -30,6 +30,7 @@ use crate::qp::ack_gen::AckGen;
 use crate::qp::requester::Requester;
 use crate::qp::responses::Responses;
 use crate::qp::tx_mux::TxMux;
+use crate::roce::LoopIn;
 use crate::roce::RxFront;
 use crate::roce::Transmit;
 use crate::stream::FromAxis;
@@ -153,6 +154,7 @@ pub struct roce_nic {
     /// Counts the bytes of the beats sent.
     to_mac: FromAxis,
     rx_front: RxFront,
+    loop_in: LoopIn,
     rx_path: RxPath,
     ack_gen: AckGen,
     payload_write: PayloadWrite,
@@ -182,6 +184,7 @@ impl Logic for roce_nic {
         self.payload_read.clock.next = self.clk.val();
         self.transmit.clock.next = self.clk.val();
         self.rx_front.clock.next = self.clk.val();
+        self.loop_in.clock.next = self.clk.val();
         self.rx_path.clock.next = self.clk.val();
         self.ack_gen.clock.next = self.clk.val();
         self.payload_write.clock.next = self.clk.val();
@@ -213,6 +216,7 @@ impl Logic for roce_nic {
         self.payload_read.reset.next = clear;
         self.transmit.reset.next = clear;
         self.rx_front.reset.next = clear;
+        self.loop_in.reset.next = clear;
         self.rx_path.reset.next = clear;
         self.ack_gen.reset.next = clear;
         self.payload_write.reset.next = clear;
@@ -441,8 +445,12 @@ impl Logic for roce_nic {
         self.from_mac.tkeep.next = self.s_axis_rx_tkeep.val();
         self.from_mac.tlast.next = self.s_axis_rx_tlast.val();
         self.from_mac.tuser.next = self.s_axis_rx_tuser.val();
-        self.rx_front.rx_valid.next = self.from_mac.o_valid.val();
-        self.rx_front.rx.next = self.from_mac.o.val();
+        self.loop_in.own_valid.next = self.transmit.own_valid.val();
+        self.loop_in.own.next = self.transmit.own.val();
+        self.loop_in.mac_valid.next = self.from_mac.o_valid.val();
+        self.loop_in.mac.next = self.from_mac.o.val();
+        self.rx_front.rx_valid.next = self.loop_in.o_valid.val();
+        self.rx_front.rx.next = self.loop_in.o.val();
         self.rx_front.port.next = port;
         self.rx_path.pkt_valid.next = self.rx_front.pkt_valid.val();
         self.rx_front.pkt_ready.next = self.rx_path.pkt_ready.val();
@@ -636,6 +644,8 @@ impl Logic for roce_nic {
         p = p.replace_bit(index::RX_DROP_NO_RQE, rx.rx_drop_no_rqe);
         p = p.replace_bit(index::RX_DUPLICATES, rx.rx_duplicates);
         p = p.replace_bit(index::RX_CNP, rx.rx_cnp);
+        p = p.replace_bit(index::LOOP_FRAMES, self.loop_in.looped.val());
+        p = p.replace_bit(index::LOOP_DROPPED, self.loop_in.dropped.val());
         p = p.replace_bit(index::TX_FRAMES, sent && self.transmit.m_axis_tlast.val());
         p = p.replace_bit(
             index::TX_ACKS,

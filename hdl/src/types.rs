@@ -86,6 +86,16 @@ pub struct QpOp {
     pub cfg: QpCfg,
 }
 
+/// What a queue pair's requester has counted.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct QpCountView {
+    pub packets: Bits<32>,
+    pub retries: Bits<16>,
+    pub timeouts: Bits<16>,
+    pub naks_seq: Bits<16>,
+    pub rnrs: Bits<16>,
+}
+
 /// What an engine of the requester found when it took the last operation: QUERY_QP sends one that changes nothing.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct SqView {
@@ -99,6 +109,7 @@ pub struct SqView {
     /// Producer index; next index to complete.
     pub pi: Bits<IDX_W>,
     pub ci: Bits<IDX_W>,
+    pub counts: QpCountView,
 }
 /// The same of the receive side.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -115,7 +126,7 @@ pub struct RqView {
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct QpFault {
     pub qpn: Bits<QP_W>,
-    /// `contract` EQE type; COMM_ESTABLISHED is only told; 0: no event is due, the error's CQE says it all.
+    /// `contract` EQE type; COMM_ESTABLISHED and SQ_DRAINED are only told; 0: no event is due, the error's CQE says it all.
     pub etype: Bits<8>,
     /// Number of the failed check in `contract::rules`.
     pub syndrome: Bits<16>,

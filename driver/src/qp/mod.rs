@@ -8,6 +8,7 @@ pub use connection::{Connection, Endpoint};
 use crate::context::{Inner, Port, lock, mac_number, not_destroyed};
 use crate::cq::{Cq, CqInner};
 use crate::error::{Error, Result};
+use crate::mr::Access;
 use crate::pd::{Pd, PdInner};
 use crate::ring::WorkQueue;
 use rocenic_contract::caps;
@@ -30,6 +31,8 @@ pub struct Init;
 pub struct Rtr;
 /// Ready to send, and receiving.
 pub struct Rts;
+/// SQD: what was begun goes on, nothing else is begun, until [`Qp::resume`].
+pub struct Draining;
 /// ERROR: everything posted is flushed.
 pub struct Failed;
 
@@ -39,6 +42,7 @@ mod sealed {
     impl State for super::Init {}
     impl State for super::Rtr {}
     impl State for super::Rts {}
+    impl State for super::Draining {}
     impl State for super::Failed {}
 }
 use sealed::State;
@@ -47,10 +51,12 @@ pub trait MayPostReceives: State {}
 impl MayPostReceives for Init {}
 impl MayPostReceives for Rtr {}
 impl MayPostReceives for Rts {}
+impl MayPostReceives for Draining {}
 impl MayPostReceives for Failed {}
-/// States in which sends may be posted (in ERROR they are flushed).
+/// States in which sends may be posted (in SQD they wait, in ERROR they are flushed).
 pub trait MayPostSends: State {}
 impl MayPostSends for Rts {}
+impl MayPostSends for Draining {}
 impl MayPostSends for Failed {}
 
 /// Both work queues of a queue pair, shared with its completion queues.
@@ -376,6 +382,45 @@ impl Qp<Rtr> {
             ..Default::default()
         };
         self.go(m)
+    }
+}
+
+impl Qp<Rts> {
+    /// To SQD: requests of which a packet was sent are finished, the others wait. `Event::SqDrained` tells when nothing
+    /// is outstanding.
+    pub fn drain(self) -> Result<Qp<Draining>> {
+        self.go(ModifyQp {
+            new_state: QpState::Sqd.number(),
+            ..Default::default()
+        })
+    }
+}
+
+impl Qp<Draining> {
+    /// Back to RTS: what waits is sent.
+    pub fn resume(self) -> Result<Qp<Rts>> {
+        self.go(ModifyQp {
+            new_state: QpState::Rts.number(),
+            ..Default::default()
+        })
+    }
+    /// Changes what the other side may do from now on.
+    pub fn set_access(&mut self, access: Access) -> Result<()> {
+        self.core.modify(ModifyQp {
+            new_state: QpState::Sqd.number(),
+            attr_mask: attr::ACCESS as u32,
+            access: access.bits(),
+            ..Default::default()
+        })
+    }
+    /// Changes how long this side asks for when it has no receive posted (a code of the RNR timer table).
+    pub fn set_min_rnr_timer(&mut self, code: u8) -> Result<()> {
+        self.core.modify(ModifyQp {
+            new_state: QpState::Sqd.number(),
+            attr_mask: attr::MIN_RNR_TIMER as u32,
+            min_rnr_timer: code,
+            ..Default::default()
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::ring::WorkQueue;
 use rocenic_contract::regs::{self, doorbell};
 use rocenic_contract::rqe::{self, Rqe};
 use rocenic_contract::sge;
-use rocenic_contract::wqe::{self, Wqe, atomic::WqeAtomic};
+use rocenic_contract::wqe::{self, Wqe, atomic::WqeAtomic, opcode::WqeOpcode};
 
 impl Core {
     fn refused(&self, call: &'static str, what: impl Into<String>) -> Error {
@@ -17,9 +17,15 @@ impl Core {
             what: what.into(),
         }
     }
-    fn room(&self, q: &WorkQueue, call: &'static str, queue: &'static str) -> Result<()> {
+    fn room(
+        &self,
+        q: &WorkQueue,
+        call: &'static str,
+        queue: &'static str,
+        entries: u32,
+    ) -> Result<()> {
         let (used, size) = (q.used(), q.size());
-        if used >= size {
+        if used + entries > size {
             return Err(Error::QueueFull {
                 qpn: self.qpn,
                 call,
@@ -63,8 +69,8 @@ impl Core {
         }
         Ok(length)
     }
-    /// Checks a request and makes its WQE; says whether it may be pushed.
-    fn encode(&self, r: &SendRequest<'_>) -> Result<([u8; wqe::BYTES], bool)> {
+    /// Checks a request and makes its WQE, of one or two blocks; says whether it may be pushed.
+    fn encode(&self, r: &SendRequest<'_>) -> Result<(Block, Option<Block>, bool)> {
         const CALL: &str = "post_send";
         let ctx = self.ctx();
         let (capability, what) = r.needs();
@@ -76,12 +82,10 @@ impl Core {
         }
         let length = match r.data {
             Data::Pieces(p) => {
-                let max = if r.operands.is_some() {
-                    1
-                } else {
-                    ctx.max_send_sge()
-                };
-                self.check_pieces(CALL, p, max, !r.may_be_inline())?
+                // what comes back goes into one piece
+                let back = !r.may_be_inline();
+                let max = if back { 1 } else { ctx.max_send_sge() };
+                self.check_pieces(CALL, p, max, back)?
             }
             Data::Inline(b) if b.len() > ctx.max_inline() => {
                 let max = ctx.max_inline();
@@ -136,20 +140,23 @@ impl Core {
                     }
                 }
             }
-            return Ok((b, true));
+            return Ok((b, None, true));
         }
+        let mut second = None;
         if let Data::Pieces(pieces) = r.data {
             // a piece without bytes needs no entry
-            let mut real = pieces.iter().filter(|p| !p.is_empty());
-            if let Some(p) = real.next() {
-                let e = p.entry();
-                (w.sge0_va, w.sge0_length, w.sge0_lkey) = (e.va, e.length, e.lkey);
-                w.num_sge = 1;
-            }
-            if let Some(p) = real.next() {
-                let e = p.entry();
-                (w.sge1_va, w.sge1_length, w.sge1_lkey) = (e.va, e.length, e.lkey);
-                w.num_sge = 2;
+            let mut real = pieces.iter().filter(|p| !p.is_empty()).map(Sge::entry);
+            w.num_sge = put_pieces(&mut w, &mut real);
+            let mut more = Wqe {
+                opcode: WqeOpcode::MoreSge.number(),
+                index: w.index.wrapping_add(1),
+                qpn: self.qpn,
+                ..Default::default()
+            };
+            let n = put_pieces(&mut more, &mut real);
+            if n > 0 {
+                w.num_sge += n;
+                second = Some(more.to_bytes());
             }
         }
         let mut b = w.to_bytes();
@@ -157,7 +164,7 @@ impl Core {
             let a = WqeAtomic { swap_add, compare }.to_bytes();
             b[wqe::atomic::BASE..][..a.len()].copy_from_slice(&a);
         }
-        Ok((b, length == 0 && short))
+        Ok((b, second, length == 0 && short))
     }
     /// Tells the device of what was put: by the WQE itself, or by a doorbell.
     #[inline]
@@ -175,13 +182,36 @@ impl Core {
             None => ctx.doorbell(doorbell::SQ, producer, self.qpn),
         }
     }
-    fn put_send(&self, r: &SendRequest<'_>) -> Result<(u16, Option<[u8; wqe::BYTES]>)> {
+    fn put_send(&self, r: &SendRequest<'_>) -> Result<(u16, Option<Block>)> {
         let sq = &self.queues().sq;
-        self.room(sq, "post_send", "send")?;
-        let (bytes, push) = self.encode(r)?;
-        let index = sq.put(r.id, &bytes);
+        self.room(sq, "post_send", "send", 1)?;
+        let (bytes, second, push) = self.encode(r)?;
+        if second.is_some() {
+            self.room(sq, "post_send", "send", 2)?;
+        }
+        let mut index = sq.put(r.id, &bytes);
+        if let Some(b) = second {
+            index = sq.put(r.id, &b);
+        }
         Ok((index, (push && self.push).then_some(bytes)))
     }
+}
+
+/// An entry of the send queue.
+type Block = [u8; wqe::BYTES];
+
+/// Fills a block's entries; gives how many.
+fn put_pieces(w: &mut Wqe, from: &mut impl Iterator<Item = sge::Sge>) -> u8 {
+    let mut n = 0;
+    if let Some(e) = from.next() {
+        (w.sge0_va, w.sge0_length, w.sge0_lkey) = (e.va, e.length, e.lkey);
+        n = 1;
+    }
+    if let Some(e) = from.next() {
+        (w.sge1_va, w.sge1_length, w.sge1_lkey) = (e.va, e.length, e.lkey);
+        n = 2;
+    }
+    n
 }
 
 impl<S: MayPostSends> Qp<S> {
@@ -227,7 +257,7 @@ impl<S: MayPostReceives> Qp<S> {
     pub fn post_recv(&mut self, r: &RecvRequest<'_>) -> Result<()> {
         let core = &self.core;
         let rq = &core.queues().rq;
-        core.room(rq, "post_recv", "receive")?;
+        core.room(rq, "post_recv", "receive", 1)?;
         core.check_pieces("post_recv", r.pieces, core.ctx().max_recv_sge(), true)?;
         let end = sge::Sge {
             lkey: sge::END_LKEY,

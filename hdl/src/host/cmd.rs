@@ -270,6 +270,11 @@ impl Logic for Cmd {
             sq_ci: sq.ci,
             rq_pi: rq.pi,
             rq_ci: rq.ci,
+            tx_packets: sq.counts.packets,
+            retries: sq.counts.retries,
+            timeouts: sq.counts.timeouts,
+            rx_naks_seq: sq.counts.naks_seq,
+            rx_rnrs: sq.counts.rnrs,
             ..QueryQp::unpack(0.into())
         };
         let answer_bits: Bits<{ 8 * query_qp::BYTES }> = answer.into();
@@ -447,7 +452,8 @@ impl Logic for Cmd {
             Step::Fault => {
                 let dead = entry.cfg.state == bits::<3>(qp_state::RESET)
                     || entry.cfg.state == bits::<3>(qp_state::ERROR);
-                let only_event = now.fault.etype == bits::<8>(eqe::event::COMM_ESTABLISHED);
+                let only_event = now.fault.etype == bits::<8>(eqe::event::COMM_ESTABLISHED)
+                    || now.fault.etype == bits::<8>(eqe::event::SQ_DRAINED);
                 tell = QpOp {
                     kind: QpOpKind::Error,
                     qpn: qpn_now,

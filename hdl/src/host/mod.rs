@@ -12,6 +12,7 @@ pub mod cq_engine;
 pub mod doorbells;
 pub mod eq_engine;
 pub mod flr;
+pub mod gather;
 pub mod mr_keys;
 pub mod mr_table;
 pub mod payload_read;

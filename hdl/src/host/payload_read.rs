@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `cmd` | packets to send, in order |
 //! | `epoch`, `resp_epoch` | new epochs of requester and responder, no back-pressure |
-//! | `req`, `beat` | to and from `axi_read`: one request and one tag a packet |
+//! | `req`, `beat` | to and from `axi_read`: one request and one tag a packet, or a piece of one |
 //! | `tx` | a packet that is ready to go: its payload stands here, error-free |
 //! | `p` | beats of these packets in the same order; those of a packet may come before its `tx` is taken |
 //! | `fault`, `fail` | a packet whose read failed, a request or a response; it does not appear on `tx` |
@@ -12,13 +12,17 @@
 //! | `issue_req`, `issue_ack` | the command taken before the request is issued or dropped; hold the request until the answer |
 //! | `drain_req`, `drain_ack` | all reads issued before the request have returned; hold the request until the answer |
 //!
+//! A gathered packet is a row of commands, each with a read and a tag of its own. Its reads are looked at one by one, and
+//! when the last one is there and none has failed, its pieces go out one by one, joined by `gather`.
+//!
 //! A packet of a stale epoch is dropped before anything is read for it. Space in the reorder buffer is allotted in
 //! order, and given back beat by beat as they leave. Inline payload goes with the packet and takes no space.
 //! `tx` comes up to two packets before the beats on `p`, so that a header can be made meanwhile.
 //!
 //! Latency: inline or empty packet `cmd` to `tx` 4 cycles; last `beat` to `tx` 3 cycles; `cmd` to `req` 2 cycles.
-//! Throughput: a beat a cycle, a packet every 2 cycles; 64 reads, 64 KiB and 128 packets under way.
+//! Throughput: a beat a cycle, a packet every 2 cycles, a piece of a gathered one every 4; 64 reads, 64 KiB and 128 packets under way.
 //! Never: back-pressure on `beat`; a frame whose payload is not whole.
+use super::gather::{Gather, Piece};
 use super::read_tags::ReadTags;
 use super::reorder::{BeatJob, Reorder};
 use crate::cfg::*;
@@ -57,6 +61,28 @@ struct Slot {
     read: Bit,
     tag: Bits<RTAG_W>,
     job: BeatJob,
+    /// Another piece of the packet follows; bytes of the packet.
+    more: Bit,
+    total: Bits<PLEN_W>,
+}
+/// Commands of a gathered packet have been taken, and more will be; they are all dropped.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Row {
+    inside: Bit,
+    dropped: Bit,
+}
+/// The oldest packet, when it is a gathered one.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Scan {
+    /// Slot that is looked at: the oldest, or one behind it of the same packet (`ahead`).
+    at: Bits<SLOT_P>,
+    ahead: Bit,
+    /// All its reads are there; one of them, or of those looked at so far, has failed.
+    judged: Bit,
+    bad: Bit,
+    /// Its first piece has gone, and where the next one begins.
+    inside: Bit,
+    fill: Bits<6>,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct ReqReg {
@@ -152,6 +178,7 @@ pub struct PayloadRead {
     resp_at_fault: Epochs,
     tags: ReadTags,
     reorder: Reorder,
+    gather: Gather,
     slots: Sdpram<Slot, SLOT_W>,
     held: Reg<Held>,
     ask: Reg<ReqReg>,
@@ -172,6 +199,8 @@ pub struct PayloadRead {
     /// The head packet failed, and its epoch has been looked up.
     looked: Reg<Bit>,
     issued: Reg<Bit>,
+    row: Reg<Row>,
+    scan: Reg<Scan>,
 }
 impl Logic for PayloadRead {
     #[rtl]
@@ -193,7 +222,9 @@ impl Logic for PayloadRead {
             used,
             pulses,
             looked,
-            issued
+            issued,
+            row,
+            scan
         );
         clocks!(
             self,
@@ -204,6 +235,7 @@ impl Logic for PayloadRead {
             resp_at_fault,
             tags,
             reorder,
+            gather,
             slots
         );
         self.resp_at_issue.reset.next = self.reset.val();
@@ -212,6 +244,7 @@ impl Logic for PayloadRead {
         self.at_fault.reset.next = self.reset.val();
         self.tags.reset.next = self.reset.val();
         self.reorder.reset.next = self.reset.val();
+        self.gather.reset.next = self.reset.val();
         self.at_issue.put_valid.next = self.epoch_valid.val();
         self.at_issue.put.next = self.epoch.val();
         self.at_fault.put_valid.next = self.epoch_valid.val();
@@ -233,7 +266,13 @@ impl Logic for PayloadRead {
         } else {
             self.at_issue.now.val()
         };
-        let stale = now != held_q.cmd.pkt.epoch;
+        // what was decided for a packet's first piece counts for all
+        let row = self.row.q.val();
+        let stale = if row.inside {
+            row.dropped
+        } else {
+            now != held_q.cmd.pkt.epoch
+        };
         let known = self.at_issue.ready.val();
         let slot_free = tail - head != 1 << SLOT_W;
         let fits = used + bit_cast::<USED_W, 7>(held_q.beats) <= ROB_BEATS;
@@ -248,6 +287,10 @@ impl Logic for PayloadRead {
         let takes = self.cmd_valid.val() && (!held_q.valid || leaves);
         if leaves {
             self.held.d.next.valid = false;
+            self.row.d.next = Row {
+                inside: held_q.cmd.more,
+                dropped: stale,
+            };
         }
         if takes {
             self.held.d.next = held(self.cmd.val());
@@ -297,7 +340,14 @@ impl Logic for PayloadRead {
                 tail: held_q.tail,
                 inline: !held_q.read,
                 data: held_q.cmd.data,
+                piece: Piece {
+                    gather: held_q.cmd.more || row.inside,
+                    more: held_q.cmd.more,
+                    ..Piece::default()
+                },
             },
+            more: held_q.cmd.more,
+            total: held_q.cmd.total,
         };
         if issue {
             self.tail.d.next = tail + 1;
@@ -315,25 +365,45 @@ impl Logic for PayloadRead {
 
         // the oldest packet goes when it is whole
         let slot = self.slots.rdata.val();
-        let waits = self.seen.q.val() != head;
+        let scan = self.scan.q.val();
+        let waits = self.seen.q.val() != scan.at;
         let ready = self.ready.q.val();
         let failed = self.failed.q.val();
         let looked = self.looked.q.val();
         self.tags.query.next = slot.tag;
-        let whole = waits && (!slot.read || self.tags.complete.val());
-        let bad = whole && slot.read && self.tags.error.val();
-        let send = whole && !bad && !ready.valid && self.reorder.job_ready.val();
+        let here = waits && (!slot.read || self.tags.complete.val());
+        let failed_read = slot.read && self.tags.error.val();
+        let scans = !scan.judged && (slot.more || scan.ahead);
+        let whole = here && !scans;
+        let bad = whole && if scan.judged { scan.bad } else { failed_read };
+        let room = scan.inside || !ready.valid;
+        let send = whole && !bad && room && self.reorder.job_ready.val();
         self.reorder.job_valid.next = send && slot.job.beats.any();
-        self.reorder.job.next = slot.job;
+        self.reorder.job.next = BeatJob {
+            piece: Piece {
+                src_off: slot.offset,
+                dst_off: scan.fill,
+                len: slot.pkt.payload_len,
+                ..slot.job.piece
+            },
+            ..slot.job
+        };
         if ready.valid && self.tx_ready.val() {
             self.ready.d.next.valid = false;
         }
-        if send {
+        if send && !scan.inside {
             self.ready.d.next = TxReg {
                 valid: true,
                 tx: TxReady {
-                    pkt: slot.pkt,
-                    offset: slot.offset,
+                    pkt: TxPkt {
+                        payload_len: if slot.more {
+                            slot.total
+                        } else {
+                            slot.pkt.payload_len
+                        },
+                        ..slot.pkt
+                    },
+                    offset: if slot.more { 0.into() } else { slot.offset },
                 },
             };
         }
@@ -352,7 +422,8 @@ impl Logic for PayloadRead {
             self.resp_failed.d.next.valid = false;
         }
         let response = slot.pkt.response;
-        if swallow && response && self.resp_at_fault.now.val() == slot.pkt.epoch {
+        let tells = swallow && !scan.inside;
+        if tells && response && self.resp_at_fault.now.val() == slot.pkt.epoch {
             self.resp_failed.d.next = FailReg {
                 valid: true,
                 fail: RespFail {
@@ -366,7 +437,7 @@ impl Logic for PayloadRead {
                 },
             };
         }
-        if swallow && !response && self.at_fault.now.val() == slot.pkt.epoch {
+        if tells && !response && self.at_fault.now.val() == slot.pkt.epoch {
             self.failed.d.next = FaultReg {
                 valid: true,
                 rec: SendRec {
@@ -383,7 +454,27 @@ impl Logic for PayloadRead {
         let pop = send || swallow;
         let next_head = if pop { head + 1 } else { head };
         self.head.d.next = next_head;
-        self.slots.raddr.next = next_head.get_bits::<SLOT_W>(0);
+        let mut next = scan;
+        if pop {
+            next.at = next_head;
+            next.inside = slot.more;
+            next.fill = if slot.more {
+                scan.fill + slot.pkt.payload_len.get_bits::<6>(0)
+            } else {
+                0.into()
+            };
+            if !slot.more {
+                next.judged = false;
+                next.bad = false;
+            }
+        } else if here && scans {
+            next.at = if slot.more { scan.at + 1 } else { head };
+            next.ahead = slot.more;
+            next.judged = !slot.more;
+            next.bad = scan.bad || failed_read;
+        }
+        self.scan.d.next = next;
+        self.slots.raddr.next = next.at.get_bits::<SLOT_W>(0);
 
         // space and tags come back
         let allotted = if ask_now {
@@ -409,16 +500,20 @@ impl Logic for PayloadRead {
         };
         let reads = held_q.valid && known && !stale && held_q.read;
         self.pulses.d.next = Pulses {
-            stale: held_q.valid && known && stale,
+            stale: held_q.valid && known && stale && !row.inside,
             space: reads && (tags_out.get_bit(RTAG_W) || !fits),
-            data: waits && slot.read && !whole,
+            data: waits && slot.read && !here,
         };
         self.stale.next = self.pulses.q.val().stale;
         self.stall_space.next = self.pulses.q.val().space;
         self.stall_data.next = self.pulses.q.val().data;
-        self.reorder.p_ready.next = self.p_ready.val();
-        self.p_valid.next = self.reorder.p_valid.val();
-        self.p.next = self.reorder.p.val();
+        self.gather.i_valid.next = self.reorder.p_valid.val();
+        self.gather.i.next = self.reorder.p.val();
+        self.gather.piece.next = self.reorder.piece.val();
+        self.reorder.p_ready.next = self.gather.i_ready.val();
+        self.gather.o_ready.next = self.p_ready.val();
+        self.p_valid.next = self.gather.o_valid.val();
+        self.p.next = self.gather.o.val();
         self.req_valid.next = ask.valid;
         self.req.next = ask.req;
         self.tx_valid.next = ready.valid;
@@ -442,6 +537,8 @@ impl Logic for PayloadRead {
             self.place.d.next = 0.into();
             self.used.d.next = 0.into();
             self.looked.d.next = false;
+            self.row.d.next.inside = false;
+            self.scan.d.next = Scan::default();
         }
     }
 }

@@ -4,19 +4,20 @@
 //! |---|---|
 //! | `put` | read data for place `put_at`, no back-pressure |
 //! | `job` | a packet whose beats are all there (or come with the job) and go out next |
-//! | `p` | its beats, as they lie on the bus; `bytes` of the last one ends at the packet's last byte |
+//! | `p`, `piece` | its beats, as they lie on the bus, and what they are of; `bytes` of the last one ends at the last byte |
 //! | `freed` | a place of the buffer is free again |
 //! | `empty` | no job is left |
 //!
 //! Latency: job to first beat 1 cycle. Throughput: a beat a cycle, without a gap between jobs; one job waits while the
 //! other's beats go out. Never: a job whose beats are not all there.
+use super::gather::Piece;
 use crate::cfg::*;
 use crate::prim::{Reg, Sdpram};
 use crate::types::Beat;
 use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
 
-/// One packet's beats: `beats` from place `base` up, or one beat of inline data.
+/// Beats of one packet, or of one piece of it: `beats` from place `base` up, or one beat of inline data.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct BeatJob {
     pub base: Bits<ROB_W>,
@@ -25,6 +26,7 @@ pub struct BeatJob {
     pub tail: Bits<7>,
     pub inline: Bit,
     pub data: Bits<256>,
+    pub piece: Piece,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Work {
@@ -45,6 +47,7 @@ pub struct Reorder {
     pub p_valid: Signal<Out, Bit>,
     pub p_ready: Signal<In, Bit>,
     pub p: Signal<Out, Beat>,
+    pub piece: Signal<Out, Piece>,
     pub freed: Signal<Out, Bit>,
     pub empty: Signal<Out, Bit>,
     ram: Sdpram<Bits<512>, ROB_W>,
@@ -96,6 +99,7 @@ impl Logic for Reorder {
             last,
             err: false,
         };
+        self.piece.next = work.job.piece;
         self.freed.next = sent && !work.job.inline;
         self.empty.next = !work.valid && !waiting.valid;
         if self.reset.val() {

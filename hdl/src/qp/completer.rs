@@ -30,14 +30,15 @@ use super::cpl_types::*;
 use super::ctx_ram::CtxRam;
 use super::outbox::Outbox;
 use super::psn::{idx_before, psn_before};
+use super::qp_counts::QpNote;
 use super::read_types::ReadsSent;
 use super::retire_rule::RetireRule;
 use super::sq_types::*;
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
 use crate::types::*;
-use rocenic_contract::status;
 use rocenic_contract::wire::aeth as layout;
+use rocenic_contract::{counters, status};
 use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
 
@@ -81,6 +82,8 @@ pub struct Completer {
     pub fault_ready: Signal<In, Bit>,
     pub fault: Signal<Out, QpFault>,
     pub pulses: Signal<Out, Pulses>,
+    pub note_valid: Signal<Out, Bit>,
+    pub note: Signal<Out, QpNote>,
     pub timers_armed: Signal<Out, Bit>,
     ctx: CtxRam<CplCtx, QP_W>,
     cfg: CtxRam<CplCfg, QP_W>,
@@ -106,13 +109,14 @@ pub struct Completer {
     sent_v: Reg<Bit>,
     sent_q: Reg<ReadsSent>,
     pulses_q: Reg<Pulses>,
+    pulse_qpn: Reg<Bits<QP_W>>,
 }
 impl Logic for Completer {
     #[rtl]
     fn update(&mut self) {
         regs!(
             self, clock, timer_q, place_a, place_b, ev, ev_op, op_done, view_q, cmp, told, sent_v,
-            sent_q, pulses_q
+            sent_q, pulses_q, pulse_qpn
         );
         clocks!(
             self,
@@ -513,7 +517,18 @@ impl Logic for Completer {
             rd: una.rd,
         };
         self.pulses_q.d.next = self.ack_rule.pulses.val() | self.retire_rule.pulses.val();
-        self.pulses.next = self.pulses_q.q.val();
+        let p = self.pulses_q.q.val();
+        self.pulses.next = p;
+        self.pulse_qpn.d.next = ev.qpn;
+        let note = QpNote {
+            qpn: self.pulse_qpn.q.val(),
+            retry: p.get_bit(counters::index::RETRIES),
+            timeout: p.get_bit(counters::index::TIMEOUTS),
+            nak_seq: p.get_bit(counters::index::RX_NAK_SEQ),
+            rnr: p.get_bit(counters::index::RX_RNR),
+        };
+        self.note_valid.next = note.retry || note.timeout || note.nak_seq || note.rnr;
+        self.note.next = note;
 
         if self.reset.val() {
             self.ev.d.next.kind = CplKind::Idle;

@@ -1,27 +1,31 @@
 //! The requester: everything between a doorbell and the packets to send, and between an ACK and the completion.
 //!
 //! ```text
-//! bell push ─► sq_fetch ─ wqes ─► send_sched ─ grant ─► wqe_check ─ job, key ─► segmenter ─► tx
-//!               │  ▲ └──── slots ────────────────────────►│  ▲mr                   │ rec
+//! bell push ─► sq_fetch ─ wqes ─► send_sched ─ grant ─► wqe_check ─ job, key ─► segmenter
+//!               │  ▲ └──── slots ────────────────────────►│  ▲mr         sge_walk ◄┤ rec
 //!        posted │  └─ took ──┘ ▲ una, rewind                                       │
 //!               └──────────────┴──────────────── completer ◄───────────────────────┘ ◄─ ack, fault_rec
 //!                                                    └─► cqe, fault
 //! ```
 //!
-//! `op` is taken when all three engines with state have taken it. `pulses` has a bit for each `contract` counter; `place`, `sent`: what the
-//! receive side must know of READs and atomics. `timers_armed`: some
-//! QP waits for a timer. `view`: what the engines found when they took the last operation. `drain_req`, `drain_ack`: every packet whose key was looked up before the request has left on
-//! `tx`; hold the request until the answer, nothing is begun meanwhile.
+//! `op` is taken when all engines with state have taken it. `pulses` has a bit for each `contract` counter; `place`,
+//! `sent`: what the receive side must know of READs and atomics. `timers_armed`: some QP waits for a timer. `view`: what
+//! the engines found when they took the last operation. `drain_req`, `drain_ack`: every packet whose key was looked up
+//! before the request has left on `tx`; hold the request until the answer, nothing is begun meanwhile.
 use super::completer::Completer;
+use super::qp_counts::{QpCounts, TurnCount};
 use super::read_types::{ReadPlace, ReadsSent};
 use super::segmenter::Segmenter;
 use super::send_sched::SendSched;
+use super::sge_walk::SgeWalk;
 use super::sq_fetch::SqFetch;
 use super::sq_types::Pulses;
 use super::wqe_check::WqeCheck;
 use crate::prim::Reg;
+use crate::stream::Skid;
 use crate::types::*;
 use rocenic_contract::counters;
+use rocenic_contract::eqe::event;
 use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
 
@@ -31,6 +35,7 @@ struct Taken {
     fetch: Bit,
     sched: Bit,
     completer: Bit,
+    counts: Bit,
 }
 
 /// A WQE was refused; why nothing is sent in this cycle.
@@ -93,7 +98,10 @@ pub struct Requester {
     sched: SendSched,
     check: WqeCheck,
     segmenter: Segmenter,
+    sges: SgeWalk,
     completer: Completer,
+    faults: Skid<QpFault>,
+    counts: QpCounts,
     taken: Reg<Taken>,
     stalls: Reg<Stalls>,
     draining: Reg<Bit>,
@@ -102,7 +110,12 @@ impl Logic for Requester {
     #[rtl]
     fn update(&mut self) {
         regs!(self, clock, taken, stalls, draining);
-        clocks!(self, clock, fetch, sched, check, segmenter, completer);
+        clocks!(
+            self, clock, fetch, sched, check, segmenter, sges, completer, faults, counts
+        );
+        self.counts.reset.next = self.reset.val();
+        self.faults.reset.next = self.reset.val();
+        self.sges.reset.next = self.reset.val();
         self.fetch.reset.next = self.reset.val();
         self.sched.reset.next = self.reset.val();
         self.check.reset.next = self.reset.val();
@@ -115,6 +128,8 @@ impl Logic for Requester {
         // what the completer said before must reach the scheduler first
         self.sched.op_valid.next = self.op_valid.val() && !t.sched && t.completer;
         self.completer.op_valid.next = self.op_valid.val() && !t.completer;
+        self.counts.op_valid.next = self.op_valid.val() && !t.counts;
+        self.counts.op.next = self.op.val();
         self.fetch.op.next = self.op.val();
         self.sched.op.next = self.op.val();
         self.completer.op.next = self.op.val();
@@ -122,14 +137,16 @@ impl Logic for Requester {
             pi: self.fetch.view.val().pi,
             psn: self.sched.view.val().psn,
             epoch: self.sched.view.val().epoch,
+            counts: self.counts.view.val(),
             ..self.completer.view.val()
         };
-        let all = t.fetch && t.sched && t.completer;
+        let all = t.fetch && t.sched && t.completer && t.counts;
         self.op_ready.next = all;
         self.taken.d.next = Taken {
             fetch: !all && (t.fetch || self.fetch.op_ready.val()),
             sched: !all && (t.sched || self.sched.op_ready.val()),
             completer: !all && (t.completer || self.completer.op_ready.val()),
+            counts: !all && (t.counts || self.counts.op_ready.val()),
         };
 
         // WQEs in
@@ -160,8 +177,11 @@ impl Logic for Requester {
         // a drain lets the turns that have begun end, and no other begin
         let draining = self.draining.q.val();
         self.draining.d.next = self.drain_req.val() && !self.reset.val();
-        self.drain_ack.next =
-            draining && self.drain_req.val() && self.check.idle.val() && self.segmenter.idle.val();
+        self.drain_ack.next = draining
+            && self.drain_req.val()
+            && self.check.idle.val()
+            && self.segmenter.idle.val()
+            && self.sges.idle.val();
         self.check.grant_valid.next = self.sched.grant_valid.val() && !draining;
         self.check.grant.next = self.sched.grant.val();
         self.sched.grant_ready.next = self.check.grant_ready.val() && !draining;
@@ -183,9 +203,15 @@ impl Logic for Requester {
         self.sched.done_valid.next = self.segmenter.done_valid.val();
         self.sched.done.next = self.segmenter.done.val();
         self.segmenter.done_ready.next = self.sched.done_ready.val();
-        self.tx_valid.next = self.segmenter.tx_valid.val();
-        self.tx.next = self.segmenter.tx.val();
-        self.segmenter.tx_ready.next = self.tx_ready.val();
+        self.sges.put_valid.next = self.check.put_valid.val();
+        self.sges.put.next = self.check.put.val();
+        self.sges.cmd_valid.next = self.segmenter.tx_valid.val();
+        self.sges.cmd.next = self.segmenter.tx.val();
+        self.sges.gather.next = self.segmenter.gather.val();
+        self.segmenter.tx_ready.next = self.sges.cmd_ready.val();
+        self.tx_valid.next = self.sges.tx_valid.val();
+        self.tx.next = self.sges.tx.val();
+        self.sges.tx_ready.next = self.tx_ready.val();
         self.epoch_set_valid.next = self.sched.epoch_set_valid.val();
         self.epoch_set.next = self.sched.epoch_set.val();
 
@@ -215,10 +241,32 @@ impl Logic for Requester {
         self.cqe_valid.next = self.completer.cqe_valid.val();
         self.cqe.next = self.completer.cqe.val();
         self.completer.cqe_ready.next = self.cqe_ready.val();
-        self.fault_valid.next = self.completer.fault_valid.val();
-        self.fault.next = self.completer.fault.val();
-        self.completer.fault_ready.next = self.fault_ready.val();
+        let failed = self.completer.fault_valid.val();
+        self.faults.i_valid.next = failed || self.sched.drained_valid.val();
+        self.faults.i.next = if failed {
+            self.completer.fault.val()
+        } else {
+            QpFault {
+                qpn: self.sched.drained.val(),
+                etype: event::SQ_DRAINED.into(),
+                syndrome: 0.into(),
+            }
+        };
+        self.completer.fault_ready.next = self.faults.i_ready.val();
+        self.sched.drained_ready.next = self.faults.i_ready.val() && !failed;
+        self.fault_valid.next = self.faults.o_valid.val();
+        self.fault.next = self.faults.o.val();
+        self.faults.o_ready.next = self.fault_ready.val();
 
+        let done = self.segmenter.done.val();
+        self.counts.turn_valid.next =
+            self.segmenter.done_valid.val() && self.sched.done_ready.val();
+        self.counts.turn.next = TurnCount {
+            qpn: done.qpn,
+            packets: done.packets,
+        };
+        self.counts.note_valid.next = self.completer.note_valid.val();
+        self.counts.note.next = self.completer.note.val();
         self.timers_armed.next = self.completer.timers_armed.val();
         let waiting = self.sched.waiting.val();
         self.stalls.d.next = Stalls {

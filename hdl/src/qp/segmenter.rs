@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `turn`, `job`, `key` | from `wqe_check`: a QP's turn and its WQEs |
 //! | `rec` | to the completer, with the first packet of a WQE in every turn: its record, and how far the turn goes |
-//! | `tx` | packets, in order |
+//! | `tx`, `gather` | packets, in order, and where those of a message of several pieces stand in it |
 //! | `place` | to `read_rx`, with each request of a READ or atomic; no back-pressure |
 //! | `done` | to `send_sched`: the turn is over |
 //! | `wqe_bad` | a WQE was refused |
@@ -68,6 +68,8 @@ struct Turn {
     /// What the next WQE waits for.
     for_room: Bit,
     for_fence: Bit,
+    /// Index behind the last WQE that was begun.
+    begun: Bits<IDX_W>,
 }
 /// The message under way.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -99,11 +101,13 @@ struct PacketReg {
     up: Bits<HALF>,
     low: Bits<{ PART + 1 }>,
     offset: Bits<PART>,
+    gather: GatherAt,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct TxReg {
     valid: Bit,
     tx: TxCmd,
+    gather: GatherAt,
 }
 
 /// A record, and how far the turn goes: to the WQE's last packet, or else up to `end`.
@@ -115,6 +119,8 @@ struct Mark {
     read: Bit,
     whole: Bit,
     end: Bits<PSN_W>,
+    /// A record for the second block is to follow.
+    two: Bit,
 }
 
 /// BTH opcode of the contract's table: `extra` are IMM or IETH.
@@ -249,6 +255,7 @@ pub struct Segmenter {
     pub tx_valid: Signal<Out, Bit>,
     pub tx_ready: Signal<In, Bit>,
     pub tx: Signal<Out, TxCmd>,
+    pub gather: Signal<Out, GatherAt>,
     pub done_valid: Signal<Out, Bit>,
     pub done_ready: Signal<In, Bit>,
     pub done: Signal<Out, GrantDone>,
@@ -309,6 +316,7 @@ impl Logic for Segmenter {
             self.tx_q.d.next = TxReg {
                 valid: packet.valid,
                 tx: TxCmd { pkt, ..packet.tx },
+                gather: packet.gather,
             };
             self.packet.d.next.valid = false;
         }
@@ -335,7 +343,7 @@ impl Logic for Segmenter {
         if load {
             self.msg.d.next = Message {
                 job: SendJob {
-                    status: if refused {
+                    status: if refused && job.status == status::SUCCESS {
                         status::LOC_PROT_ERR.into()
                     } else {
                         job.status
@@ -352,13 +360,14 @@ impl Logic for Segmenter {
                 long: job.read && t.at.pkt != job.packets_1,
                 tell: true,
             };
-            if !t.over {
+            if !t.over && !job.short {
                 if no_room || fenced {
                     n.over = true;
                     n.for_room = no_room;
                     n.for_fence = fenced;
                 } else {
                     n.step = Step::Packets;
+                    n.begun = if job.two { t.at.idx + 2 } else { t.at.idx + 1 };
                 }
             }
         }
@@ -377,7 +386,13 @@ impl Logic for Segmenter {
             n.over = t.full || m.long;
             let psn = if m.job.read { m.last_psn } else { t.at.psn };
             n.at = SendCursor {
-                idx: if m.last { t.at.idx + 1 } else { t.at.idx },
+                idx: if !m.last {
+                    t.at.idx
+                } else if m.job.two {
+                    t.at.idx + 2
+                } else {
+                    t.at.idx + 1
+                },
                 pkt: if m.last { 0.into() } else { t.at.pkt + 1 },
                 psn: psn + 1,
                 rd: t.at.rd,
@@ -446,9 +461,15 @@ impl Logic for Segmenter {
                 low: bit_cast::<{ PART + 1 }, PART>(m.iova.get_bits::<PART>(0))
                     + bit_cast::<{ PART + 1 }, PART>(offset.get_bits::<PART>(0)),
                 offset: offset.get_bits::<PART>(PART),
+                gather: GatherAt {
+                    gather: m.job.gather,
+                    fresh: m.tell,
+                    list: m.job.list,
+                    offset,
+                },
             };
         }
-        let ends = t.over || no_room || fenced;
+        let ends = t.over || job.short || no_room || fenced;
         let finish = (load && ends && job.final_job)
             || (refuse && m.job.final_job)
             || (send && (m.last || t.full) && m.job.final_job);
@@ -459,6 +480,9 @@ impl Logic for Segmenter {
             stop: n.stop,
             for_room: n.for_room,
             for_fence: n.for_fence,
+            short: load && job.short && !t.over,
+            begun: t.begun,
+            packets: t.grant.packets - n.left,
         };
         // the next turn begins where this one ends
         let take = finish || t.step == Step::Idle;
@@ -481,6 +505,7 @@ impl Logic for Segmenter {
                 none: g.rd_none,
                 for_room: false,
                 for_fence: false,
+                begun: g.at.idx,
             };
         }
         self.state.d.next = n;
@@ -501,11 +526,28 @@ impl Logic for Segmenter {
             read: m.job.read,
             whole: m.job.read || m.rest < bit_cast::<PSN_W, GRANT_W>(t.left),
             end: t.at.psn + bit_cast::<PSN_W, GRANT_W>(t.left),
+            two: m.job.two && !m.bad,
         };
+        // the message completes with its second block
         let mark = self.mark.q.val();
+        if mark.valid && !self.recs.i_ready.val() {
+            self.mark.d.next = mark;
+        } else if mark.valid && mark.two {
+            self.mark.d.next = Mark {
+                rec: SendRec {
+                    idx: mark.rec.idx + 1,
+                    ..mark.rec
+                },
+                two: false,
+                ..mark
+            };
+        }
         self.recs.i_valid.next = mark.valid;
         self.recs.i.next = SendMark {
-            rec: mark.rec,
+            rec: SendRec {
+                signaled: mark.rec.signaled && !mark.two,
+                ..mark.rec
+            },
             upto: if mark.whole {
                 mark.rec.last_psn + 1
             } else {
@@ -544,6 +586,7 @@ impl Logic for Segmenter {
         self.dones.o_ready.next = self.done_ready.val();
         self.tx_valid.next = self.tx_q.q.val().valid;
         self.tx.next = self.tx_q.q.val().tx;
+        self.gather.next = self.tx_q.q.val().gather;
 
         if self.reset.val() {
             self.state.d.next.step = Step::Idle;

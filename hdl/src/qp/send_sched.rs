@@ -11,6 +11,7 @@
 //! | `took` | to `sq_fetch`: slots that are free, or where to fetch from again |
 //! | `epoch_set` | to everybody with descriptors: packets of older epochs are stale; no back-pressure |
 //!
+//! | `drained` | a QP in SQD has completed all it had begun |
 //! | `waiting` | a QP with work is at its limit; nothing is to be sent now |
 //!
 //! One context a QP; every input is an event that reads, changes and writes it. Three stages: choose and read, change,
@@ -19,18 +20,19 @@
 //! `WINDOW` packets not acknowledged), while its next WQE waits for READs or atomics (`max_rd_atomic` of them are
 //! outstanding, or it has a fence), while it waits for an RNR timer, and for good when a WQE was bad. Rewinds and
 //! operations that meet a QP in its turn take effect at the turn's end, so that no packet of a new epoch stands before
-//! one of the old. An ACK that overtakes the cursor (it came late, after a rewind) moves the cursor to it.
+//! one of the old. In SQD a QP has turns for the WQEs only that it has begun, and again when packets are lost. An ACK that overtakes the cursor (it came late, after a rewind) moves the cursor to it.
 //!
 //! Latency: `wqes` to `grant` 9 cycles. Throughput: an event a cycle, of one QP every 2; a grant every 4 cycles.
 //! Never: two grants of one QP at a time.
 use super::ctx_ram::CtxRam;
-use super::psn::PSN_W;
+use super::outbox::Outbox;
+use super::psn::{PSN_W, idx_before};
 use super::sq_types::*;
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg};
 use crate::stream::Skid;
 use crate::types::*;
-use rocenic_contract::cmd::transport;
+use rocenic_contract::cmd::{qp_state, transport};
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
@@ -66,6 +68,9 @@ struct SendEvent {
     /// Done: what the next WQE waits for.
     for_room: Bit,
     for_fence: Bit,
+    /// Done: the WQE has a second block, which was not in the grant.
+    short: Bit,
+    begun: Bits<IDX_W>,
     wqes: SqReady,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -85,7 +90,14 @@ struct SendCtx {
     moved: Bit,
     back: SendCursor,
     at: SendCursor,
+    /// WQEs before it stand in slots, and before `end` may be sent.
     upto: Bits<IDX_W>,
+    end: Bits<IDX_W>,
+    /// Index behind the last WQE that was begun.
+    top: Bits<IDX_W>,
+    /// SQD: only what is begun; and it has been told that this is over.
+    drain: Bit,
+    quiet: Bit,
     una: SendCursor,
     /// `una` is a place where sending can go on.
     exact: Bit,
@@ -93,6 +105,8 @@ struct SendCtx {
     jump: Bit,
     /// Has work, and its window is closed.
     shut: Bit,
+    /// The WQE at the cursor takes two slots and two records.
+    two: Bit,
     epoch: Bits<EPOCH_W>,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -130,6 +144,11 @@ struct Granted {
     wqes: Bits<{ WQE_SLOT_W + 1 }>,
     recs: Bits<{ REC_W + 1 }>,
     packets: Bits<{ WINDOW_W + 1 }>,
+}
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Drained {
+    valid: Bit,
+    qpn: Bits<QP_W>,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct EpochReg {
@@ -240,6 +259,9 @@ pub struct SendSched {
     pub took: Signal<Out, SqTook>,
     pub epoch_set_valid: Signal<Out, Bit>,
     pub epoch_set: Signal<Out, EpochSet>,
+    pub drained_valid: Signal<Out, Bit>,
+    pub drained_ready: Signal<In, Bit>,
+    pub drained: Signal<Out, Bits<QP_W>>,
     pub waiting: Signal<Out, Waiting>,
     /// Fields `psn` and `epoch`.
     pub view: Signal<Out, SqView>,
@@ -256,6 +278,8 @@ pub struct SendSched {
     /// Places in `tooks` that are taken, or may be by events under way.
     tooks_used: Reg<Bits<{ TOOK_W + 1 }>>,
     epoch_q: Reg<EpochReg>,
+    drains: Outbox<Bits<QP_W>>,
+    drained_q: Reg<Drained>,
     /// QPs in their turn; QPs whose window is closed.
     turns: Reg<Bits<{ QP_W + 1 }>>,
     shut: Reg<Bits<{ QP_W + 1 }>>,
@@ -267,9 +291,10 @@ impl Logic for SendSched {
     fn update(&mut self) {
         regs!(
             self, clock, ev, ev_op, op_done, changed, granted, tooks_used, epoch_q, turns, shut,
-            waiting_q, view_q
+            waiting_q, view_q, drained_q
         );
-        clocks!(self, clock, ctx, cfg, list, grants, tooks);
+        clocks!(self, clock, ctx, cfg, list, grants, tooks, drains);
+        self.drains.reset.next = self.reset.val();
         self.ctx.reset.next = self.reset.val();
         self.cfg.reset.next = self.reset.val();
         self.list.reset.next = self.reset.val();
@@ -295,7 +320,7 @@ impl Logic for SendSched {
         let wqes = self.wqes.val();
         let op = self.op.val();
         let listed = self.list.o_data.val();
-        let may_talk = !busy && self.tooks_used.q.val() < 1 << TOOK_W;
+        let may_talk = !busy && self.tooks_used.q.val() < 1 << TOOK_W && self.drains.room.val();
         let go_done = may_talk && self.done_valid.val() && apart(done.qpn, ev);
         let go_una = may_talk && self.una_valid.val() && apart(una.qpn, ev) && !go_done;
         let free_1 = !go_done && !go_una;
@@ -372,6 +397,8 @@ impl Logic for SendSched {
             },
             for_room: done.for_room,
             for_fence: done.for_fence,
+            short: done.short,
+            begun: done.begun,
             wqes,
         };
         self.ev_op.d.next = op;
@@ -383,6 +410,11 @@ impl Logic for SendSched {
         let op = self.ev_op.q.val();
         let mut n = c;
         let mut restart = false;
+        let newer = idx_before(c.top, ev.begun);
+        let upto_before_top = idx_before(c.upto, c.top);
+        let upto_before_begun = idx_before(c.upto, ev.begun);
+        let wqes_before_top = idx_before(ev.wqes.upto, c.top);
+        let begun_in_slots = if upto_before_top { c.upto } else { c.top };
         self.view.next = self.view_q.q.val();
         match ev.kind {
             Ev::Op => {
@@ -400,6 +432,13 @@ impl Logic for SendSched {
                     _ => false,
                 };
                 n.run = sends(op.cfg.state);
+                n.drain = op.cfg.state == qp_state::SQD;
+                n.quiet = c.drain && c.quiet;
+                n.end = if op.cfg.state == qp_state::SQD {
+                    begun_in_slots
+                } else {
+                    c.upto
+                };
                 self.op_done.d.next = modify || !c.granted;
                 if !modify && !c.granted {
                     restart = true;
@@ -423,7 +462,20 @@ impl Logic for SendSched {
                 n.stop = ev.flag;
                 n.for_room = ev.for_room;
                 n.for_fence = ev.for_fence;
+                n.two = ev.short;
                 n.at = ev.at;
+                if newer {
+                    n.top = ev.begun;
+                }
+                if c.drain {
+                    n.end = if !newer {
+                        begun_in_slots
+                    } else if upto_before_begun {
+                        c.upto
+                    } else {
+                        ev.begun
+                    };
+                }
                 if c.moved {
                     restart = true;
                     n.at = c.back;
@@ -449,6 +501,11 @@ impl Logic for SendSched {
             Ev::Wqes => {
                 if ev.wqes.epoch == c.epoch {
                     n.upto = ev.wqes.upto;
+                    n.end = if c.drain && !wqes_before_top {
+                        c.top
+                    } else {
+                        ev.wqes.upto
+                    };
                 }
             }
             Ev::Grant => {
@@ -463,8 +520,10 @@ impl Logic for SendSched {
         if restart {
             n.epoch = c.epoch + 1;
             n.upto = n.at.idx;
+            n.end = n.at.idx;
             n.for_room = false;
             n.for_fence = false;
+            n.two = false;
         }
         self.changed.d.next = Changed {
             kind: ev.kind,
@@ -496,8 +555,16 @@ impl Logic for SendSched {
         let full = d.rd >= max_rd;
         let stuck = (c.for_room && full) || (c.for_fence && d.rd.any());
         let open = recs < 1 << REC_W && inside(d.gap) && !stuck;
-        let able = c.run && !c.stop && !c.hold && !c.granted;
-        let work = c.upto != c.at.idx;
+        let ready = (c.end - c.at.idx).get_bits::<{ WQE_SLOT_W + 1 }>(0);
+        let half = c.two && (ready == 1 || recs == (1 << REC_W) - 1);
+        let able = c.run && !c.stop && !c.hold && !c.granted && !half;
+        let work = c.end != c.at.idx;
+        let drained = d.kind != Ev::Idle
+            && c.drain
+            && !c.granted
+            && !c.moved
+            && !c.quiet
+            && c.una.idx == c.top;
         let jump = c.exact && negative(d.gap);
         let granted = d.kind == Ev::Grant && able && work && open;
         let wanted = d.kind != Ev::Grant
@@ -515,8 +582,18 @@ impl Logic for SendSched {
             listed: c.listed || wanted,
             jump,
             shut,
+            quiet: c.quiet || drained,
             ..c
         };
+        self.drained_q.d.next = Drained {
+            valid: drained,
+            qpn: d.qpn,
+        };
+        self.drains.i_valid.next = self.drained_q.q.val().valid;
+        self.drains.i.next = self.drained_q.q.val().qpn;
+        self.drained_valid.next = self.drains.o_valid.val();
+        self.drained.next = self.drains.o.val();
+        self.drains.o_ready.next = self.drained_ready.val();
         // what is left of the window: its size less what is used, in which only the top bit differs
         self.granted.d.next = Granted {
             valid: granted,
@@ -537,7 +614,7 @@ impl Logic for SendSched {
                 no_reads: !d.cfg.max_rd.any(),
                 ..Grant::default()
             },
-            wqes: (c.upto - c.at.idx).get_bits::<{ WQE_SLOT_W + 1 }>(0),
+            wqes: ready,
             recs: (c.una.idx - c.at.idx).get_bits::<{ REC_W + 1 }>(0) ^ (1 << REC_W),
             packets: (c.una.psn - c.at.psn).get_bits::<{ WINDOW_W + 1 }>(0) ^ WINDOW,
         };
@@ -593,6 +670,7 @@ impl Logic for SendSched {
             self.changed.d.next.restart = false;
             self.op_done.d.next = false;
             self.granted.d.next.valid = false;
+            self.drained_q.d.next.valid = false;
             self.tooks_used.d.next = 0.into();
             self.turns.d.next = 0.into();
             self.shut.d.next = 0.into();

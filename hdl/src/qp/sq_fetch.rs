@@ -23,7 +23,7 @@
 //!
 //! Latency: doorbell to `rd_req` 9 cycles, last beat to `wqes` 12, push to `wqes` 5. Throughput: a doorbell a cycle, a
 //! push every 2, a burst every 4, a beat a cycle.
-//! Never: fetches for a QP that is not in RTS; trusts an index that is further than the ring is long.
+//! Never: fetches for a QP that is not in RTS or SQD; trusts an index that is further than the ring is long.
 use super::ctx_ram::CtxRam;
 use super::sq_slots::*;
 use super::sq_stages::*;

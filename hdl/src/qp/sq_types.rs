@@ -75,6 +75,39 @@ pub struct SendCursor {
     pub rd: Bits<RD_W>,
 }
 
+/// Lists of pieces, log2: more than there may be messages between `wqe_check` and `sge_walk`.
+pub const LIST_W: usize = 5;
+/// Pieces of a list, log2.
+pub const SGE_W: usize = wqe::MAX_SGE.ilog2() as usize;
+
+/// Where a piece of a message is.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct SgePlace {
+    pub iova: Bits<64>,
+    pub len: Bits<32>,
+}
+/// For the lists of pieces.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct SgePut {
+    pub at: Bits<{ LIST_W + SGE_W }>,
+    pub place: SgePlace,
+}
+/// A packet whose message has several pieces: their list, and the packet's offset in the message.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct GatherAt {
+    pub gather: Bit,
+    /// The first one under this list.
+    pub fresh: Bit,
+    pub list: Bits<LIST_W>,
+    pub offset: Bits<32>,
+}
+/// Address of a piece.
+#[rtl_fn]
+pub fn list_addr(list: Bits<LIST_W>, sge: Bits<SGE_W>) -> Bits<{ LIST_W + SGE_W }> {
+    (bit_cast::<{ LIST_W + SGE_W }, LIST_W>(list) << SGE_W as u64)
+        | bit_cast::<{ LIST_W + SGE_W }, SGE_W>(sge)
+}
+
 /// Packets a grant may send.
 pub const GRANT_PACKETS: u64 = 8;
 pub const GRANT_W: usize = 4;
@@ -118,6 +151,12 @@ pub struct SendJob {
     pub fence: Bit,
     /// The answer of the key table belongs to it.
     pub keyed: Bit,
+    /// Its bytes are in several pieces, which stand in `list`.
+    pub gather: Bit,
+    pub list: Bits<LIST_W>,
+    /// It has a second block; `short`: which is not in this grant.
+    pub two: Bit,
+    pub short: Bit,
     pub length: Bits<{ wqe::LENGTH.width }>,
     /// Number of packets less one.
     pub packets_1: Bits<PSN_W>,
@@ -146,6 +185,12 @@ pub struct GrantDone {
     /// The next WQE is a READ or atomic too many; it has a fence.
     pub for_room: Bit,
     pub for_fence: Bit,
+    /// The WQE at `at` has a second block, which was not in the grant.
+    pub short: Bit,
+    /// Index behind the last WQE of which a packet was sent.
+    pub begun: Bits<IDX_W>,
+    /// Packets sent.
+    pub packets: Bits<GRANT_W>,
 }
 
 /// Address of a QP's slot.
@@ -172,10 +217,10 @@ pub fn takes_bells(state: Bits<3>) -> bool {
         || state == qp_state::ERROR
 }
 
-/// A QP in this state sends.
+/// A QP in this state sends: in SQD what it has begun.
 #[rtl_fn]
 pub fn sends(state: Bits<3>) -> bool {
-    state == qp_state::RTS
+    state == qp_state::RTS || state == qp_state::SQD
 }
 
 /// A QP in this state takes ACKs.

@@ -5,7 +5,7 @@
 //! | `req`, `resp` | packets to send |
 //! | `tx` | one of them |
 //!
-//! No latency. When both wait, the one that did not go last goes.
+//! No latency. When both wait, the one that did not go last goes; the pieces of a gathered packet stay together.
 use crate::prim::Reg;
 use crate::types::TxCmd;
 use rtl::{regs, rtl};
@@ -26,14 +26,16 @@ pub struct TxMux {
     pub tx: Signal<Out, TxCmd>,
     /// A response goes before a request.
     resp_turn: Reg<Bit>,
+    /// Pieces of a request's packet are still to come.
+    row: Reg<Bit>,
 }
 impl Logic for TxMux {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, resp_turn);
+        regs!(self, clock, resp_turn, row);
         let turn = self.resp_turn.q.val();
         let req = self.req_valid.val();
-        let resp = self.resp_valid.val();
+        let resp = self.resp_valid.val() && !self.row.q.val();
         let chosen = resp && (turn || !req);
         self.tx_valid.next = req || resp;
         self.tx.next = if chosen {
@@ -47,8 +49,12 @@ impl Logic for TxMux {
         if req || resp {
             self.resp_turn.d.next = if self.tx_ready.val() { !chosen } else { chosen };
         }
+        if req && !chosen && self.tx_ready.val() {
+            self.row.d.next = self.req.val().more;
+        }
         if self.reset.val() {
             self.resp_turn.d.next = false;
+            self.row.d.next = false;
         }
     }
 }

@@ -11,6 +11,7 @@ mod fifo;
 mod flr;
 mod from_axis;
 mod icrc_insert;
+mod loop_in;
 mod mr_table;
 mod payload_read;
 mod payload_write;

@@ -131,9 +131,15 @@ fn words(x: &TxReady) -> Value<TxReady> {
     Value::new(rocenic_testbench::value::pack(x), 0)
 }
 
-/// Takes the next packet and compares all of it.
-async fn expect(tx: &ChannelSink<TxReady>, p: &ChannelSink<Beat>, n: usize, want: &Packet) {
+/// Takes the next packet and compares all of it; the cycles of its beats.
+async fn expect(
+    tx: &ChannelSink<TxReady>,
+    p: &ChannelSink<Beat>,
+    n: usize,
+    want: &Packet,
+) -> Vec<u64> {
     let got = tx.recv().await;
+    // a gathered packet, which has no address of its own, begins at byte 0
     let offset = if want.cmd.pkt.inline || want.payload.is_empty() {
         0
     } else {
@@ -161,8 +167,10 @@ async fn expect(tx: &ChannelSink<TxReady>, p: &ChannelSink<Beat>, n: usize, want
         assert_eq!(got.field(&f), meant.field(&f), "packet {n}: {f}");
     }
     let mut bytes = vec![];
+    let mut cycles = vec![];
     while !want.payload.is_empty() {
         let b = p.recv().await;
+        cycles.push(b.cycle);
         assert_eq!(b.field("err"), 0);
         bytes.extend(bytes_of(&b));
         if b.field("last") == 1 {
@@ -172,6 +180,7 @@ async fn expect(tx: &ChannelSink<TxReady>, p: &ChannelSink<Beat>, n: usize, want
     }
     let from = (offset as usize).min(bytes.len());
     same(&bytes[from..], &want.payload, &format!("packet {n}"));
+    cycles
 }
 
 #[test]
@@ -376,6 +385,136 @@ fn a_failed_read_sends_no_frame_and_reports_its_wqe_when_the_epoch_is_current() 
         b.dut.steps(600);
         assert!(b.tx.is_empty() && b.p.is_empty() && b.fault.is_empty());
     }
+}
+
+/// A packet gathered from pieces, and its commands.
+fn gathered(b: &mut Bench, lens: &[usize]) -> (Packet, Vec<TxCmd>) {
+    let total = lens.iter().sum::<usize>();
+    let qpn = b.random.below(1 << QP_W);
+    let head = b.noise(packet(qpn, 0, total));
+    let mut payload = vec![];
+    let mut cmds = vec![];
+    for (i, len) in lens.iter().enumerate() {
+        let at = b.random.below(4096);
+        let iova = b.place(at, *len);
+        let p = b.read_from_memory(iova, *len);
+        payload.extend(p.payload);
+        cmds.push(TxCmd {
+            pkt: TxPkt {
+                iova: bits(iova),
+                payload_len: bits(*len as u64),
+                ..head
+            },
+            more: i + 1 < lens.len(),
+            total: bits(total as u64),
+            ..p.cmd
+        });
+    }
+    let cmd = TxCmd {
+        pkt: head,
+        ..Default::default()
+    };
+    (Packet { cmd, payload }, cmds)
+}
+
+#[test]
+fn pieces_of_a_packet_are_joined_at_every_length_and_alignment() {
+    for (config, pause) in [(MemoryConfig::ideal(), 0), (MemoryConfig::default(), 30)] {
+        let mut b = bench(config);
+        let seed = b.random.next_u64();
+        b.tx.set_pause(Pause::random(seed, pause));
+        b.p.set_pause(Pause::random(seed + 1, pause));
+        let mut want = vec![];
+        for n in 0..400 {
+            if b.random.percent(30) {
+                let len = b.random.within(0, 200) as usize;
+                let p = if len <= 32 {
+                    b.inline(len)
+                } else {
+                    let at = b.place(n, len);
+                    b.read_from_memory(at, len)
+                };
+                b.cmd.send(&p.cmd);
+                want.push(p);
+                continue;
+            }
+            let count = b.random.within(2, 4);
+            let lens: Vec<usize> = (0..count)
+                .map(|_| match b.random.below(4) {
+                    0 => b.random.within(1, 3),
+                    1 => 64 * b.random.within(1, 3),
+                    2 => b.random.within(1, 200),
+                    _ => b.random.within(1, 1024),
+                } as usize)
+                .collect();
+            let (p, cmds) = gathered(&mut b, &lens);
+            cmds.iter().for_each(|c| b.cmd.send(c));
+            want.push(p);
+        }
+        let (tx, p) = (&b.tx, &b.p);
+        b.dut.run(async {
+            for (n, want) in want.iter().enumerate() {
+                let at = expect(tx, p, n, want).await;
+                // the MAC takes no gap inside a frame
+                let gapless = at.windows(2).all(|w| w[1] == w[0] + 1);
+                assert!(pause > 0 || gapless, "packet {n}: beats at {at:?}");
+            }
+        });
+        b.dut.steps(300);
+        assert!(b.tx.is_empty() && b.p.is_empty() && b.fault.is_empty());
+    }
+}
+
+#[test]
+fn a_failed_piece_takes_its_whole_packet_along_and_a_new_epoch_all_of_its_pieces() {
+    let mut b = bench(MemoryConfig::default());
+    for qpn in 0..1 << QP_W {
+        b.set_epoch(qpn, 3);
+    }
+    b.dut.steps(1100);
+    let mut want_tx = vec![];
+    let mut want_fault = vec![];
+    for n in 0..40 {
+        let (mut p, mut cmds) = gathered(&mut b, &[70, 5, 300, 64]);
+        let old = n % 4 == 3;
+        let epoch = if old { 2 } else { 3 };
+        p.cmd.pkt.epoch = bits(epoch);
+        cmds.iter_mut().for_each(|c| c.pkt.epoch = bits(epoch));
+        if n % 4 == 1 {
+            let at = cmds[n / 4 % 4].pkt.iova.to_u64();
+            b.memory.fail(at..at + 1, Region::SlvErr);
+            want_fault.push(p);
+        } else if !old {
+            want_tx.push(p);
+        }
+        cmds.iter().for_each(|c| b.cmd.send(c));
+    }
+    let (tx, p, fault) = (&b.tx, &b.p, &b.fault);
+    b.dut.run(async {
+        for (n, want) in want_tx.iter().enumerate() {
+            expect(tx, p, n, want).await;
+        }
+        for want in &want_fault {
+            let got = fault.recv().await;
+            assert_eq!(got.field("idx"), want.cmd.pkt.idx.to_u64(), "one report");
+        }
+    });
+    b.dut.steps(600);
+    assert!(b.tx.is_empty() && b.p.is_empty() && b.fault.is_empty());
+    // and the space came back
+    let r = b.place(0, 4096);
+    for _ in 0..30 {
+        let mut p = b.read_from_memory(r, 4096);
+        p.cmd.pkt.epoch = bits(3);
+        b.cmd.send(&p.cmd);
+    }
+    let (tx, p) = (&b.tx, &b.p);
+    b.dut.run(async {
+        for _ in 0..30 {
+            tx.recv().await;
+            while p.recv().await.field("last") == 0 {}
+        }
+    });
 }
 
 #[test]

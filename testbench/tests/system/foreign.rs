@@ -10,7 +10,7 @@ use rocenic_sim::nic::CYCLE_NS;
 use rocenic_testbench::responder::{Heard, Plan, Responder, Setup};
 use rocenic_testbench::system::{Solo, SoloConfig};
 
-const QPN: u32 = 5;
+pub const QPN: u32 = 5;
 const PEER_QPN: u32 = 0x00ab_cdef;
 const RKEY: u32 = 0x1234_5678;
 /// Odd, so that nothing is aligned by accident.
@@ -65,7 +65,7 @@ impl Host {
 }
 
 /// Runs a program on a connected queue pair; the responder, or nothing when it cannot be had here.
-fn run(
+pub fn run(
     path: Path,
     plans: &[(u32, Plan, u32)],
     program: impl FnOnce(&Host, Qp<Rts>) -> Result<()> + Send,

@@ -2,13 +2,16 @@
 mod budgets;
 mod capture;
 mod determinism;
+mod drain;
 mod events;
 mod foreign;
+mod foreign_gather;
 mod foreign_reads;
 mod foreign_requester;
 mod isolation;
 mod keys;
 mod killed;
+mod loopback;
 mod pair;
 mod query;
 mod reads;

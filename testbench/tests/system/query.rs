@@ -52,6 +52,9 @@ fn a_queried_queue_pair_tells_its_psns_indices_and_retries_across_the_wrap() {
                 "message {id}: {q:?}"
             );
             ensure!((q.retry_left, q.rnr_left) == (5, 4), "message {id}: {q:?}");
+            ensure!(q.tx_packets == PACKETS * id as u32, "message {id}: {q:?}");
+            let repeats = (q.retries, q.timeouts, q.rx_naks_seq, q.rx_rnrs);
+            ensure!(repeats == (0, 0, 0, 0), "message {id}: {q:?}");
             ensure!(q.state == QpState::Rts.number(), "{q:?}");
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! The world around the requester: a host with rings and registered memory, and a peer that answers packets.
 //! Both are written from the specification and share nothing with the RTL but the contract's numbers.
 use rocenic_contract::counters::Counter;
-use rocenic_contract::{cmd, cqe, opcode, syndrome, wqe};
+use rocenic_contract::{cmd, cqe, eqe, opcode, syndrome, wqe};
 use rocenic_hdl::qp::requester::Requester;
 use rocenic_hdl::types::*;
 use rocenic_testbench::bfm::{ChannelSink, ChannelSource, Pause};
@@ -44,7 +44,8 @@ pub struct Packet {
     pub dma_len: u64,
     pub len: u64,
     pub inline: bool,
-    pub iova: u64,
+    /// Where its payload is: address and bytes of each piece.
+    pub pieces: Vec<(u64, u64)>,
     pub data: Vec<u8>,
 }
 impl Packet {
@@ -66,7 +67,7 @@ impl Packet {
             dma_len: f("dma_len"),
             len: f("payload_len"),
             inline: f("inline") == 1,
-            iova: f("iova"),
+            pieces: vec![(f("iova"), f("payload_len"))],
             data: data.iter().flat_map(|w| w.to_le_bytes()).collect(),
         }
     }
@@ -85,6 +86,8 @@ pub struct Cqe {
 #[derive(Clone, Debug)]
 pub struct Work {
     pub wqe: wqe::Wqe,
+    /// Second block, when there are more than two pieces.
+    pub more: Option<wqe::Wqe>,
     pub inline: Option<Vec<u8>>,
     /// Shall be sent (not refused by the device).
     pub good: bool,
@@ -93,7 +96,20 @@ pub struct Work {
 pub struct Posted {
     pub work: Work,
     pub first_psn: u64,
+    /// Of a second block none.
     pub packets: u64,
+}
+impl Work {
+    /// Virtual address and bytes of each piece.
+    fn pieces(&self) -> Vec<(u64, u64)> {
+        let mut all = vec![];
+        for b in std::iter::once(&self.wqe).chain(&self.more) {
+            all.push((b.sge0_va, u64::from(b.sge0_length)));
+            all.push((b.sge1_va, u64::from(b.sge1_length)));
+        }
+        all.truncate(self.wqe.num_sge as usize);
+        all
+    }
 }
 
 pub struct Qp {
@@ -153,6 +169,10 @@ pub struct Bench {
     pub latency: (u64, u64),
     pub read_requests: u64,
     answers: VecDeque<(u64, u64, u64, u16)>,
+    /// A gathered packet of which pieces are still to come.
+    part: Option<Packet>,
+    /// Answers of the key table, and when they are due.
+    keys: VecDeque<(u64, MrRsp)>,
     /// Cycles from a packet to its answer.
     pub delay: (u64, u64),
     pub fate: Judge,
@@ -161,6 +181,8 @@ pub struct Bench {
     pub keep_log: bool,
     pub stale: u64,
     pub faults: Vec<(u64, u64)>,
+    /// QPs that said they are drained, and when.
+    pub drained: Vec<(u64, u64)>,
     counts: BTreeMap<u16, u64>,
     /// A QP that fails makes `cmd` put it in error.
     pub react: bool,
@@ -225,12 +247,15 @@ impl Bench {
             latency: (40, 250),
             read_requests: 0,
             answers: VecDeque::new(),
+            part: None,
+            keys: VecDeque::new(),
             delay: (50, 300),
             fate: Box::new(|_, _| Fate::Take),
             log: vec![],
             keep_log: false,
             stale: 0,
             faults: vec![],
+            drained: vec![],
             counts: BTreeMap::new(),
             react: true,
             bad_iova: None,
@@ -358,9 +383,42 @@ impl Bench {
         };
         Work {
             wqe: w,
+            more: None,
             inline,
             good: true,
         }
+    }
+    /// A good message of pieces of these lengths, anywhere.
+    pub fn gather(
+        &mut self,
+        qpn: u64,
+        how: wqe::opcode::WqeOpcode,
+        lens: &[u64],
+        flags: u64,
+    ) -> Work {
+        let mut w = self.work(qpn, how, 0, flags);
+        let mut all = [(0, 0, 0); wqe::MAX_SGE];
+        for (to, len) in all.iter_mut().zip(lens) {
+            let at = va(qpn) + self.random.below(REGION - len + 1);
+            // the key of a piece without bytes does not count
+            let key = if *len == 0 { 0xbad } else { qpn << 8 };
+            *to = (at, *len as u32, key as u32);
+        }
+        w.wqe.num_sge = lens.len() as u8;
+        w.wqe.length = lens.iter().sum::<u64>() as u32;
+        (w.wqe.sge0_va, w.wqe.sge0_length, w.wqe.sge0_lkey) = all[0];
+        (w.wqe.sge1_va, w.wqe.sge1_length, w.wqe.sge1_lkey) = all[1];
+        if lens.len() > wqe::BLOCK_SGES {
+            let mut b = wqe::Wqe {
+                opcode: wqe::opcode::MORE_SGE as u8,
+                qpn: qpn as u32,
+                ..Default::default()
+            };
+            (b.sge0_va, b.sge0_length, b.sge0_lkey) = all[2];
+            (b.sge1_va, b.sge1_length, b.sge1_lkey) = all[3];
+            w.more = Some(b);
+        }
+        w
     }
     /// Writes the WQE into the ring; its index.
     pub fn post(&mut self, qpn: u64, mut work: Work) -> u64 {
@@ -375,6 +433,12 @@ impl Bench {
         }
         let n = q.ring.len();
         q.ring[idx as usize % n] = b;
+        if let Some(m) = &mut work.more {
+            if m.index == 0 {
+                m.index = (idx + 1) as u16;
+            }
+            q.ring[(idx as usize + 1) % n] = m.to_bytes();
+        }
         let packets = u64::from(work.wqe.length).div_ceil(q.pmtu).max(1);
         let p = Posted {
             work,
@@ -384,8 +448,17 @@ impl Bench {
         if p.work.good {
             q.next_psn = (q.next_psn + packets) % PSN;
         }
-        q.posted.push(p);
+        let two = p.work.more.is_some();
+        q.posted.push(p.clone());
         q.due += usize::from(q.signaled(idx as usize));
+        if two {
+            let mut second = p;
+            second.packets = 0;
+            second.work.good = false;
+            second.work.more = None;
+            q.posted.push(second);
+            q.due += usize::from(q.signaled(idx as usize + 1));
+        }
         idx
     }
     pub fn bell(&mut self, qpn: u64) {
@@ -411,7 +484,9 @@ impl Bench {
     pub fn push_work(&mut self, qpn: u64, work: Work) {
         let idx = self.post(qpn, work);
         let page = self.qps[&qpn].cfg.db_page.to_u64();
-        self.push(qpn, idx, true, page);
+        for k in idx..self.qps[&qpn].posted.len() as u64 {
+            self.push(qpn, k, true, page);
+        }
     }
     pub fn answer(&mut self, delay: u64, qpn: u64, psn: u64, syndrome: u8) {
         self.say(delay, qpn, psn, syndrome.into());
@@ -475,10 +550,14 @@ impl Bench {
             self.epochs.insert(v.field("qpn"), v.field("epoch"));
         }
         while let Some(v) = self.tx.try_recv() {
-            self.packet(Packet::new(&v));
+            let p = Packet::new(&v);
+            self.piece(p, v.field("more") == 1, v.field("total"));
         }
         while let Some(v) = self.rd_req.try_recv() {
             self.read(v.field("tag"), v.field("iova"), v.field("bytes"));
+        }
+        while self.keys.front().is_some_and(|k| k.0 <= now) {
+            self.mr_rsp.send(&self.keys.pop_front().unwrap().1);
         }
         while let Some(v) = self.mr_req.try_recv() {
             self.lookup(&v);
@@ -488,6 +567,10 @@ impl Bench {
         }
         while let Some(v) = self.fault.try_recv() {
             let qpn = v.field("qpn");
+            if v.field("etype") == eqe::event::SQ_DRAINED {
+                self.drained.push((qpn, v.cycle));
+                continue;
+            }
             self.faults.push((qpn, v.field("syndrome")));
             if self.react {
                 let mut cfg = self.qps[&qpn].cfg;
@@ -587,13 +670,37 @@ impl Bench {
             && at >= va(qpn)
             && u128::from(at) + u128::from(len) <= u128::from(va(qpn)) + u128::from(REGION);
         let to = iova(qpn).wrapping_add(at.wrapping_sub(va(qpn)));
-        self.mr_rsp.send(&MrRsp {
+        // the table takes three cycles
+        let rsp = MrRsp {
             ok,
             iova: to.into(),
-        });
+        };
+        self.keys.push_back((self.now() + 2, rsp));
     }
 
     // the peer
+    /// Joins the pieces of a packet.
+    fn piece(&mut self, p: Packet, more: bool, total: u64) {
+        let joined = match self.part.take() {
+            None => p,
+            Some(mut first) => {
+                let same = |p: &Packet| (p.qpn, p.epoch, p.idx, p.opcode, p.psn, p.inline);
+                assert_eq!(same(&first), same(&p), "a piece of another packet");
+                assert!(first.len > 0 && p.len > 0, "a piece without bytes: {p:?}");
+                first.pieces.extend(&p.pieces);
+                first.len += p.len;
+                first
+            }
+        };
+        if more {
+            self.part = Some(joined);
+        } else {
+            if joined.pieces.len() > 1 {
+                assert_eq!(total, joined.len, "bytes of the packet {joined:?}");
+            }
+            self.packet(joined);
+        }
+    }
     fn packet(&mut self, p: Packet) {
         let Some(q) = self.qps.get_mut(&p.qpn) else {
             panic!("packet of a QP that does not exist: {p:?}");
@@ -636,7 +743,7 @@ impl Bench {
                     (q.nak_sent, q.quiet) = (false, false);
                     let m = &q.posted[i];
                     if (m.first_psn + m.packets) % PSN == q.epsn {
-                        q.messages = i as u64 + 1;
+                        q.messages = i as u64 + 1 + u64::from(m.work.more.is_some());
                     }
                     p.ack_req.then_some((p.psn, ack))
                 }
@@ -723,7 +830,9 @@ impl Bench {
 
 impl Qp {
     pub fn signaled(&self, i: usize) -> bool {
-        self.cfg.sq_sig_all || self.posted[i].work.wqe.flags & wqe::flag::SIGNALED as u8 != 0
+        let w = &self.posted[i].work;
+        // of two blocks the second completes
+        w.more.is_none() && (self.cfg.sq_sig_all || w.wqe.flags & wqe::flag::SIGNALED as u8 != 0)
     }
     /// A packet is exactly the one its PSN stands for.
     #[track_caller]
@@ -787,12 +896,19 @@ impl Qp {
             Some(d) => assert!(p.inline && p.data[..d.len()] == d[..], "inline data, {at}"),
             None if len > 0 => {
                 let n = u64::from(w.qpn);
-                let want = iova(n).wrapping_add(w.sge0_va.wrapping_sub(va(n))) + k * self.pmtu;
-                assert!(
-                    !p.inline && p.iova == want,
-                    "payload at {:#x}, wanted {want:#x}, {at}",
-                    p.iova
-                );
+                let (from, to) = (k * self.pmtu, k * self.pmtu + len);
+                let mut want = vec![];
+                let mut start = 0;
+                for (at, len) in m.work.pieces() {
+                    let (a, b) = (from.max(start), to.min(start + len));
+                    if a < b {
+                        let at = iova(n).wrapping_add(at.wrapping_sub(va(n)));
+                        want.push((at + a - start, b - a));
+                    }
+                    start += len;
+                }
+                assert!(!p.inline, "{at}");
+                assert_eq!(p.pieces, want, "payload, {at}");
             }
             None => {}
         }

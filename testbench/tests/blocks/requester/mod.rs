@@ -23,6 +23,20 @@ fn any_work(b: &mut Bench, qpn: u64, max: u64) -> Work {
         let len = r.within(0, wqe::MAX_INLINE as u64);
         return b.work(qpn, how, len, flags | INLINE);
     }
+    if r.percent(35) {
+        let n = r.within(1, wqe::MAX_SGE as u64);
+        let most = max / wqe::MAX_SGE as u64;
+        let lens: Vec<u64> = (0..n)
+            .map(|_| match r.below(5) {
+                0 => 0,
+                1 => r.within(1, 130),
+                2 => (pmtu * r.within(0, 2)).saturating_add_signed(r.within(0, 2) as i64 - 1),
+                _ => r.within(0, most),
+            })
+            .map(|n| n.min(most))
+            .collect();
+        return b.gather(qpn, how, &lens, flags);
+    }
     let len = match r.below(4) {
         0 => r.within(0, 100),
         1 => (pmtu * r.within(1, 3)).saturating_add_signed(r.within(0, 2) as i64 - 1),
@@ -347,7 +361,7 @@ type Spoil = (&'static str, fn(&mut Work), u64);
 
 #[test]
 fn bad_wqes_fail_in_their_turn_and_the_rest_is_flushed() {
-    let cases: [Spoil; 14] = [
+    let cases: [Spoil; 21] = [
         ("opcode 0", |w| w.wqe.opcode = 0, status::LOC_QP_OP_ERR),
         (
             "READ is not done yet",
@@ -362,9 +376,60 @@ fn bad_wqes_fail_in_their_turn_and_the_rest_is_flushed() {
         ("index", |w| w.wqe.index = 9, status::LOC_QP_OP_ERR),
         ("queue pair", |w| w.wqe.qpn += 1024, status::LOC_QP_OP_ERR),
         (
-            "two pieces are not done yet",
-            |w| w.wqe.num_sge = 2,
+            "too many pieces",
+            |w| w.wqe.num_sge = 5,
             status::LOC_QP_OP_ERR,
+        ),
+        (
+            "no second block behind the first",
+            |w| w.wqe.num_sge = 3,
+            status::LOC_QP_OP_ERR,
+        ),
+        (
+            "a second block alone",
+            |w| w.wqe.opcode = wqe::opcode::MORE_SGE as u8,
+            status::LOC_QP_OP_ERR,
+        ),
+        (
+            "sum of two lengths",
+            |w| (w.wqe.num_sge, w.wqe.sge1_length) = (2, 1),
+            status::LOC_LEN_ERR,
+        ),
+        (
+            "sum of two lengths that wraps",
+            |w| {
+                w.wqe.num_sge = 2;
+                (w.wqe.sge0_length, w.wqe.sge1_length) = (0xffff_ff00, 0x100 + 500);
+            },
+            status::LOC_LEN_ERR,
+        ),
+        (
+            "key of the second piece",
+            |w| {
+                w.wqe.num_sge = 2;
+                (w.wqe.sge0_length, w.wqe.sge1_length) = (100, 400);
+                (w.wqe.sge1_va, w.wqe.sge1_lkey) = (va(6), (6 << 8) + 1);
+            },
+            status::LOC_PROT_ERR,
+        ),
+        (
+            "bounds of the second piece",
+            |w| {
+                w.wqe.num_sge = 2;
+                (w.wqe.sge0_length, w.wqe.sge1_length) = (100, 400);
+                (w.wqe.sge1_va, w.wqe.sge1_lkey) = (va(6) + REGION - 399, 6 << 8);
+            },
+            status::LOC_PROT_ERR,
+        ),
+        (
+            "key of the first of two pieces",
+            |w| {
+                w.wqe.num_sge = 2;
+                (w.wqe.sge0_length, w.wqe.sge1_length) = (100, 400);
+                w.wqe.sge0_lkey += 1;
+                (w.wqe.sge1_va, w.wqe.sge1_lkey) = (va(6), 6 << 8);
+            },
+            status::LOC_PROT_ERR,
         ),
         ("reserved", |w| w.wqe.reserved = 1, status::LOC_QP_OP_ERR),
         (
@@ -427,8 +492,83 @@ fn bad_wqes_fail_in_their_turn_and_the_rest_is_flushed() {
         b.command(QpOpKind::Reset, 6, cfg);
         b.finish_commands();
     }
-    assert_eq!(b.count(Counter::WqeBad), 14);
-    assert_eq!(b.count(Counter::ReqErrors), 14);
+    assert_eq!(b.count(Counter::WqeBad), cases.len() as u64);
+    assert_eq!(b.count(Counter::ReqErrors), cases.len() as u64);
+}
+
+#[test]
+fn a_bad_second_block_fails_its_message() {
+    let cases: [Spoil; 6] = [
+        ("index", |w| second(w).index = 9, status::LOC_QP_OP_ERR),
+        ("queue pair", |w| second(w).qpn += 1, status::LOC_QP_OP_ERR),
+        ("flags", |w| second(w).flags = 1, status::LOC_QP_OP_ERR),
+        ("sum", |w| second(w).sge0_length += 1, status::LOC_LEN_ERR),
+        (
+            "key of the third piece",
+            |w| second(w).sge0_lkey += 1,
+            status::LOC_PROT_ERR,
+        ),
+        (
+            "key of the fourth piece",
+            |w| second(w).sge1_lkey += 1,
+            status::LOC_PROT_ERR,
+        ),
+    ];
+    let mut b = Bench::new();
+    for (name, spoil, want) in cases {
+        b.open(6, |_| ());
+        for k in 0..3 {
+            let mut w = b.gather(6, Write, &[100, 0, 300, 50], SIGNALED);
+            if k == 1 {
+                spoil(&mut w);
+            }
+            w.good = k == 0;
+            b.post(6, w);
+        }
+        b.bell(6);
+        b.until(20_000, name, |b| b.qps[&6].cqes.len() == 5);
+        b.steps(1000);
+        // the second blocks of what failed are flushed like everything else
+        let flush = status::WR_FLUSH_ERR;
+        assert_eq!(
+            b.statuses(6),
+            [(1, 0), (2, want), (3, flush), (4, flush), (5, flush)],
+            "{name}"
+        );
+        let mut cfg = b.qps[&6].cfg;
+        cfg.state = cmd::qp_state::RESET.into();
+        b.command(QpOpKind::Reset, 6, cfg);
+        b.finish_commands();
+    }
+}
+fn second(w: &mut Work) -> &mut wqe::Wqe {
+    w.more.as_mut().unwrap()
+}
+
+#[test]
+fn a_message_waits_for_its_second_block_and_lets_others_go_on() {
+    let mut b = Bench::new();
+    b.open(70, |_| ());
+    b.open(71, |_| ());
+    // behind seven others the first block ends the turn
+    for before in [0, 7, 3] {
+        for _ in 0..before {
+            simple(&mut b, 70, Write, 10);
+        }
+        let w = b.gather(70, Send, &[10, 20, 30], SIGNALED);
+        let first = b.post(70, w);
+        b.bell_value(70, first + 1);
+        b.steps(3000);
+        assert_eq!(b.qps[&70].messages, first, "without its second block");
+        simple(&mut b, 71, Write, 5000);
+        b.bell(71);
+        b.until(3000, "the other", |b| {
+            b.qps[&71].cqes.len() == b.qps[&71].posted.len()
+        });
+        b.bell(70);
+        b.until(5000, "the message", |b| b.idle());
+    }
+    b.all_good();
 }
 
 #[test]
@@ -605,26 +745,81 @@ fn an_ack_that_comes_after_the_restart_it_makes_pointless_is_not_forgotten() {
 }
 
 #[test]
-fn sqd_stops_sending_and_reset_forgets() {
+fn sqd_finishes_what_is_begun_says_so_once_and_begins_nothing() {
+    let mut b = Bench::new();
+    b.open(50, |c| {
+        c.pmtu = 1.into();
+        c.timeout = 1.into();
+    });
+    b.open(51, |_| ());
+    b.keep_log = true;
+    for (round, how) in ["quiet", "loss", "loss", "rnr", "loss"]
+        .into_iter()
+        .enumerate()
+    {
+        b.drained.clear();
+        b.log.clear();
+        b.fate = Box::new(move |p, r| match how {
+            _ if p.qpn != 50 => Fate::Take,
+            "loss" if r.percent(10) => Fate::Lose,
+            "rnr" if r.percent(10) => Fate::Rnr(1),
+            _ => Fate::Take,
+        });
+        let start = b.qps[&50].posted.len() as u64;
+        simple(&mut b, 50, Write, 2000);
+        let w = b.gather(50, Send, &[256 * 20, 3, 256 * 9, 1], SIGNALED);
+        b.post(50, w);
+        for _ in 0..60 {
+            simple(&mut b, 50, Write, 3000);
+        }
+        b.bell(50);
+        b.until(20_000, "some packets", |b| b.log.len() > 5 + 10 * round);
+        let mut cfg = b.qps[&50].cfg;
+        cfg.state = cmd::qp_state::SQD.into();
+        b.command(QpOpKind::Modify, 50, cfg);
+        b.finish_commands();
+        b.until(400_000, "the event", |b| !b.drained.is_empty());
+        let begun = b.log.iter().map(|p| p.idx).max().unwrap();
+        assert!(begun - start < 30, "WQE {begun} of {start} on is begun");
+        let q = &b.qps[&50];
+        assert_eq!(
+            q.cqes.last().map(|c| c.idx),
+            // a message of two blocks completes with its second
+            Some(begun + u64::from(begun == start + 1)),
+            "all that is begun is complete"
+        );
+        let sent = q.sent;
+        // posted now: waits
+        simple(&mut b, 50, Send, 8);
+        b.bell(50);
+        simple(&mut b, 51, Send, 8);
+        b.bell(51);
+        b.steps(8000);
+        assert_eq!(b.qps[&50].sent, sent, "SQD sends nothing new");
+        assert_eq!(b.qps[&51].cqes.len(), round + 1, "another goes on");
+        assert_eq!(b.drained.len(), 1, "one event");
+        // changed or asked for in SQD: nothing is said again
+        b.command(QpOpKind::Modify, 50, cfg);
+        b.steps(500);
+        cfg.state = cmd::qp_state::RTS.into();
+        b.command(QpOpKind::Modify, 50, cfg);
+        b.until(400_000, "the messages", |b| b.idle());
+        b.all_good();
+        assert_eq!(b.drained.len(), 1);
+        // when nothing is outstanding it is said at once
+        cfg.state = cmd::qp_state::SQD.into();
+        b.command(QpOpKind::Modify, 50, cfg);
+        b.until(200, "the event", |b| b.drained.len() == 2);
+        cfg.state = cmd::qp_state::RTS.into();
+        b.command(QpOpKind::Modify, 50, cfg);
+        b.finish_commands();
+    }
+}
+
+#[test]
+fn reset_forgets() {
     let mut b = Bench::new();
     b.open(50, |c| c.pmtu = 1.into());
-    let w = b.work(50, Write, 256 * 500, SIGNALED);
-    b.post(50, w);
-    b.bell(50);
-    b.until(5000, "some packets", |b| b.qps[&50].sent > 50);
-    let mut cfg = b.qps[&50].cfg;
-    cfg.state = cmd::qp_state::SQD.into();
-    b.command(QpOpKind::Modify, 50, cfg);
-    b.finish_commands();
-    b.steps(50);
-    let sent = b.qps[&50].sent;
-    b.steps(3000);
-    assert_eq!(b.qps[&50].sent, sent, "SQD sends nothing new");
-    cfg.state = cmd::qp_state::RTS.into();
-    b.command(QpOpKind::Modify, 50, cfg);
-    b.until(20_000, "the message", |b| b.idle());
-    b.all_good();
-
     // again and again in the middle of traffic
     for round in 0..6 {
         for _ in 0..2 {
