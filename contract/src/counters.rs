@@ -130,7 +130,7 @@ counters! {
     TX_FRAMES TxFrames;
     /// Frames to the NIC's own address, which do not go to the wire.
     LOOP_FRAMES LoopFrames;
-    /// Such frames for which there was no room: lost as on a wire.
+    /// Such frames that had waited too long for the receive side: lost as on a wire.
     LOOP_DROPPED LoopDropped;
     /// Payload bytes sent.
     TX_BYTES TxBytes;

@@ -30,7 +30,7 @@ impl WorkQueue {
     }
     /// First word of the entry (of `N` bytes) that was put as number `index`.
     pub fn first_word<const N: usize>(&self, index: u16) -> u32 {
-        let slot = index as u32 & (self.size - 1);
+        let slot = index as u32 & (self.size() - 1);
         self.memory.read_u32(N * slot as usize)
     }
     /// Writes an entry; the caller has seen that there is room. Gives the new producer index, to be doorbelled after

@@ -446,6 +446,7 @@ impl Logic for roce_nic {
         self.from_mac.tlast.next = self.s_axis_rx_tlast.val();
         self.from_mac.tuser.next = self.s_axis_rx_tuser.val();
         self.loop_in.own_valid.next = self.transmit.own_valid.val();
+        self.transmit.own_ready.next = self.loop_in.own_ready.val();
         self.loop_in.own.next = self.transmit.own.val();
         self.loop_in.mac_valid.next = self.from_mac.o_valid.val();
         self.loop_in.mac.next = self.from_mac.o.val();

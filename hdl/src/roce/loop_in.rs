@@ -2,15 +2,19 @@
 //!
 //! | port | what |
 //! |---|---|
-//! | `own` | frames from the transmit side, no back-pressure |
+//! | `own` | frames from the transmit side; `own_ready` falls between frames only |
 //! | `mac` | frames from the MAC, no back-pressure |
 //! | `o` | both, frame by frame |
-//! | `looped`, `dropped` | pulses: an own frame was taken in; there was no room for one |
+//! | `looped`, `dropped` | pulses: an own frame was taken in; was lost |
 //!
 //! Own frames wait in a buffer until they are whole. One at a time goes, between two frames of the wire; what the wire
-//! brings meanwhile waits in a second buffer, and the next own frame goes when that is empty. So neither holds up the
-//! other, whatever the load (rules R3, R4): the second buffer holds less than a frame more than came while one passed,
-//! and what does not fit into the first is lost, as on a wire, and sent again.
+//! brings meanwhile waits in a second buffer, and the next own frame goes when that is empty. So the wire is never held
+//! up: the second buffer holds less than a frame more than came while one passed.
+//!
+//! A full first buffer holds up the transmit side: own frames get what the wire leaves of the receive rate. That cannot
+//! lock up, because what goes out here waits for nobody (rules R3, R4) and the buffer empties whenever the wire pauses.
+//! A wire that leaves nothing must not stop the transmit side either: what has waited `2^PATIENCE_W` cycles since there was
+//! room last is lost with all that follow until there is room again, and sent again like frames lost on a wire.
 //!
 //! Latency: none for the wire while no own frame passes; an own frame takes 3 cycles behind its last beat. Throughput: a
 //! beat a cycle in all.
@@ -25,6 +29,8 @@ use rust_hdl_core::prelude::*;
 const OWN_W: usize = 9;
 /// Buffer of the wire, log2 of beats: more than pass while an own frame goes.
 const WIRE_W: usize = 7;
+/// Cycles that own frames wait for room, log2: 16 us, many times what a wire at its line rate makes them wait.
+const PATIENCE_W: usize = 12;
 /// Beats of the longest frame: outer headers fit into one, and pad and ICRC into another.
 const FRAME_BEATS: u64 =
     (caps::pmtu::MAX.bytes() + MAX_HEADER_BYTES).div_ceil(BEAT_BYTES) as u64 + 2;
@@ -35,6 +41,7 @@ pub struct LoopIn {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub own_valid: Signal<In, Bit>,
+    pub own_ready: Signal<Out, Bit>,
     pub own: Signal<In, Beat>,
     pub mac_valid: Signal<In, Bit>,
     pub mac: Signal<In, Beat>,
@@ -51,6 +58,8 @@ pub struct LoopIn {
     frames: Reg<Bits<{ OWN_W + 1 }>>,
     /// There is room for a frame of any length.
     room: Reg<Bit>,
+    /// Cycles that frames have waited since there was room; the top bit: lose them.
+    waited: Reg<Bits<{ PATIENCE_W + 1 }>>,
     /// An own frame goes out.
     plays: Reg<Bit>,
     late: Fifo<Beat, WIRE_W, { WIRE_W + 1 }>,
@@ -63,21 +72,26 @@ impl Logic for LoopIn {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, wptr, rptr, filling, keeps, frames, room, plays, waiting, inside
+            self, clock, wptr, rptr, filling, keeps, frames, room, waited, plays, waiting, inside
         );
         clocks!(self, clock, ram, late);
         self.late.reset.next = self.reset.val();
 
         // own frames come in
         let own = self.own.val();
-        let comes = self.own_valid.val();
+        let begins = !self.filling.q.val();
+        let room = self.room.q.val();
+        let ready = !begins || room || self.waited.q.val().get_bit(PATIENCE_W);
+        self.own_ready.next = ready;
+        if room {
+            self.waited.d.next = 0.into();
+        } else if self.own_valid.val() && !ready {
+            self.waited.d.next = self.waited.q.val() + 1;
+        }
+        let comes = self.own_valid.val() && ready;
         let w = self.wptr.q.val();
         let r = self.rptr.q.val();
-        let keep = if self.filling.q.val() {
-            self.keeps.q.val()
-        } else {
-            self.room.q.val()
-        };
+        let keep = if begins { room } else { self.keeps.q.val() };
         // a beat and a decision are under way when this is seen
         let used = w - r;
         self.room.d.next = used <= (1 << OWN_W) - FRAME_BEATS - 2;
@@ -159,6 +173,7 @@ impl Logic for LoopIn {
             self.frames.d.next = 0.into();
             self.filling.d.next = false;
             self.room.d.next = true;
+            self.waited.d.next = 0.into();
             self.plays.d.next = false;
             self.waiting.d.next = 0.into();
             self.inside.d.next = false;

@@ -5,7 +5,7 @@
 //! | `port` | own addresses |
 //! | `i` | frames with ICRC |
 //! | `o` | those for the MAC |
-//! | `own` | those whose Ethernet and IP destination are our own; no back-pressure |
+//! | `own` | those whose Ethernet and IP destination are our own |
 //!
 //! Combinational; a frame's first beat decides. Depth: 4 LUT6 levels from data to `o_valid`.
 use super::headers::OUTER_BYTES;
@@ -32,6 +32,7 @@ pub struct LoopOut {
     pub o_ready: Signal<In, Bit>,
     pub o: Signal<Out, Beat>,
     pub own_valid: Signal<Out, Bit>,
+    pub own_ready: Signal<In, Bit>,
     pub own: Signal<Out, Beat>,
     reverse: ByteRev<{ 8 * BEAT_BYTES }>,
     /// Inside a frame, and where it goes.
@@ -57,8 +58,13 @@ impl Logic for LoopOut {
         self.o.next = i;
         self.own_valid.next = self.i_valid.val() && ours;
         self.own.next = i;
-        self.i_ready.next = ours || self.o_ready.val();
-        if self.i_valid.val() && (ours || self.o_ready.val()) {
+        let ready = if ours {
+            self.own_ready.val()
+        } else {
+            self.o_ready.val()
+        };
+        self.i_ready.next = ready;
+        if self.i_valid.val() && ready {
             self.inside.d.next = !i.last;
             self.ours.d.next = ours;
         }

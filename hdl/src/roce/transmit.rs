@@ -8,7 +8,7 @@
 //! | `ack` | acknowledgements |
 //! | `sent` | the last packet of a response is on its way |
 //! | `epoch`, `resp_epoch`, `dropped` | new epochs of requester and responder; pulse for each stale packet |
-//! | `own` | frames to our own address, which do not go to the MAC; no back-pressure |
+//! | `own` | frames to our own address, which do not go to the MAC |
 //! | `m_axis` | frames with ICRC, without FCS; `m_axis_tvalid` does not fall inside a frame while `d` has the frame's beats |
 //!
 //! Latency: 10 cycles from `data` to the first beat, 9 from `ack`. Throughput: a beat a cycle.
@@ -44,6 +44,7 @@ pub struct Transmit {
     pub sent: Signal<Out, RespSent>,
     pub dropped: Signal<Out, Bit>,
     pub own_valid: Signal<Out, Bit>,
+    pub own_ready: Signal<In, Bit>,
     pub own: Signal<Out, Beat>,
     pub m_axis_tvalid: Signal<Out, Bit>,
     pub m_axis_tready: Signal<In, Bit>,
@@ -110,6 +111,7 @@ impl Logic for Transmit {
         self.icrc.o_ready.next = self.loop_out.i_ready.val();
         self.own_valid.next = self.loop_out.own_valid.val();
         self.own.next = self.loop_out.own.val();
+        self.loop_out.own_ready.next = self.own_ready.val();
         self.axis.i_valid.next = self.loop_out.o_valid.val();
         self.axis.i.next = self.loop_out.o.val();
         self.loop_out.o_ready.next = self.axis.i_ready.val();

@@ -110,6 +110,10 @@ fn loopback_and_wire_traffic_share_a_nic() {
             ensure!((w.id, w.status) == (id, Status::Success), "{w:?}");
         }
         both_ways(&c, &pd)?;
+        ensure!(
+            c.counter(Counter::LoopDropped)? == 0,
+            "own frames were lost"
+        );
         over.say(&c, ());
         Ok(())
     };
@@ -126,6 +130,10 @@ fn loopback_and_wire_traffic_share_a_nic() {
         to_a.say(&c, (at, mr.remote(0..4 * BYTES)?));
         both_ways(&c, &pd)?;
         is_over.hear(&c, 4 * LONG)?;
+        ensure!(
+            c.counter(Counter::LoopDropped)? == 0,
+            "own frames were lost"
+        );
         Ok(mr.to_vec(0..4 * BYTES))
     };
     let r = Pair::new(&library, config)

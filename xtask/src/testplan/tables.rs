@@ -368,7 +368,7 @@ pub const TRANSPORT: &[Row] = &[
         &[
             "transitions_are_those_of_the_specification",
             "each_state_takes_what_it_must",
-            "sqd_stops_sending_and_reset_forgets",
+            "reset_forgets",
         ],
     ),
     row(
@@ -404,6 +404,34 @@ pub const TRANSPORT: &[Row] = &[
         &[
             "a_message_fills_the_pieces_of_its_receive_in_order",
             "messages_go_into_one_to_four_pieces_at_every_split",
+        ],
+    ),
+    row(
+        "sends of up to four pieces, and gone on with from any packet",
+        &[
+            "pieces_of_a_packet_are_joined_at_every_length_and_alignment",
+            "a_failed_piece_takes_its_whole_packet_along_and_a_new_epoch_all_of_its_pieces",
+            "a_message_waits_for_its_second_block_and_lets_others_go_on",
+            "a_bad_second_block_fails_its_message",
+            "messages_of_several_pieces_arrive_at_every_split",
+            "a_gathered_message_is_gone_on_with_from_any_packet",
+        ],
+    ),
+    row(
+        "SQD finishes what is begun, says so once, and begins nothing",
+        &[
+            "sqd_finishes_what_is_begun_says_so_once_and_begins_nothing",
+            "a_drained_send_queue_says_so_waits_and_is_taken_up_again",
+            "a_send_queue_drains_on_a_wire_that_loses_frames",
+        ],
+    ),
+    row(
+        "loopback inside the NIC, beside traffic of the wire",
+        &[
+            "queue_pairs_of_one_nic_talk_without_the_wire",
+            "loopback_and_wire_traffic_share_a_nic",
+            "frames_of_both_arrive_whole_and_in_order_and_none_is_lost",
+            "a_wire_without_gaps_loses_nothing_and_own_frames_are_lost_as_a_whole_after_a_wait",
         ],
     ),
     row(
@@ -558,7 +586,7 @@ pub const FAULTS: &[Row] = &[
         "a re-created queue pair keeps nothing of its PSNs",
         &[
             "a_queue_pair_made_anew_knows_nothing_of_its_earlier_life",
-            "sqd_stops_sending_and_reset_forgets",
+            "reset_forgets",
         ],
     ),
     row(
