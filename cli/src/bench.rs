@@ -7,6 +7,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  rocenic bench --quick
+  rocenic bench --json bench.json")]
 pub struct Args {
     /// About a minute: fewer messages and queue pairs
     #[arg(long)]

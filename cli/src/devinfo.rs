@@ -1,8 +1,9 @@
 //! `rocenic devinfo`: what a device is and can do.
 use anyhow::Result;
 use rocenic_driver::Context;
+use rocenic_driver::contract::caps::{VECTORS, pmtu};
 use rocenic_driver::contract::counters::Counter;
-use rocenic_driver::contract::{LAYOUT_HASH, VERSION, caps};
+use rocenic_driver::contract::{LAYOUT_HASH, VERSION, caps, pci};
 use rocenic_driver::transport::Address;
 
 #[derive(clap::Args)]
@@ -19,6 +20,10 @@ pub fn run(args: &Args) -> Result<()> {
     let c = Context::open(args.device.open()?)?;
     let row = |what: &str, value: String| println!("  {what:<20}{value}");
     println!("{}", args.device);
+    row(
+        "PCI",
+        format!("{:04x}:{:04x}", pci::VENDOR_ID, pci::DEVICE_ID),
+    );
     row(
         "contract",
         format!(
@@ -50,6 +55,19 @@ pub fn run(args: &Args) -> Result<()> {
         format!("{} to send, {} to receive", r.send_sges, r.recv_sges),
     );
     row("inline", format!("{} bytes", r.inline));
+    row(
+        "READs and atomics",
+        format!(
+            "{} outstanding a queue pair, each way",
+            1u64 << l.log2_rd_atomic
+        ),
+    );
+    row("longest message", format!("{} bytes", c.max_message()));
+    row("interrupt vectors", VECTORS.to_string());
+    row(
+        "ports",
+        format!("1, Ethernet, RoCE v2, PMTU up to {}", pmtu::MAX.bytes()),
+    );
     row("clock", format!("{} MHz", c.clock_khz() / 1000));
     for k in Counter::ALL {
         let n = c.counter(*k)?;

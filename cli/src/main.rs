@@ -5,6 +5,8 @@
 //! | `bench` | measures the NIC against its budgets |
 //! | `demo` | moves a file between two simulated hosts through two RTL NICs |
 //! | `devinfo` | what a device is and can do |
+//! | `counters` | what devices have counted |
+//! | `regs` | registers of a device with their fields |
 //! | `selftest` | everything once, between two devices |
 //! | `pingpong` | messages to and fro between two devices |
 //! | `perf` | bandwidth and latency between two devices |
@@ -15,11 +17,13 @@
 //! | `decode` | classifies the frames of a capture, in the RTL and in software |
 mod bench;
 mod copy;
+mod counters;
 mod decode;
 mod demo;
 mod devinfo;
 mod perf;
 mod pingpong;
+mod regs;
 mod replay;
 mod selftest;
 mod sim;
@@ -32,7 +36,21 @@ use std::process::ExitCode;
 
 /// RoCEv2 NIC in RTL: tools.
 #[derive(Parser)]
-#[command(name = "rocenic", version)]
+#[command(
+    name = "rocenic",
+    version,
+    after_help = "\
+Devices are vfio-user:PATH, a NIC of `rocenic sim serve`, or vfio:0000:03:00.0, a PCI device bound to vfio-pci.
+
+Exit status: 0 when all went well, 1 when a comparison found differences (decode), 2 after an error, which is told on the
+standard error output with what to do, or after options that make no sense.
+
+Examples, each in a terminal of its own:
+  rocenic sim serve --nics 2 --socket /tmp/nic
+  rocenic pingpong --dev vfio-user:/tmp/nic0
+  rocenic pingpong --dev vfio-user:/tmp/nic1 localhost
+  rocenic counters vfio-user:/tmp/nic0 --watch"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -52,6 +70,10 @@ enum Command {
     Demo(demo::Args),
     /// Open a device and tell what it is and can do.
     Devinfo(devinfo::Args),
+    /// Show what devices have counted, once or again and again.
+    Counters(counters::Args),
+    /// Show the registers of a device with their fields.
+    Regs(regs::Args),
     /// Do everything once between two devices on one wire: data, interrupts, a fault, opening again.
     Selftest(selftest::Args),
     /// Send messages to and fro between two devices and check every byte.
@@ -84,6 +106,8 @@ fn main() -> ExitCode {
         Command::Decode(args) => decode::run(&args),
         Command::Demo(args) => demo::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Devinfo(args) => devinfo::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Counters(args) => counters::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Regs(args) => regs::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Selftest(args) => selftest::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Pingpong(args) => pingpong::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Perf(args) => perf::run(&args).map(|()| ExitCode::SUCCESS),

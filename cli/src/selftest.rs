@@ -95,6 +95,7 @@ pub fn run(args: &Args) -> Result<()> {
         }
         if matches!((&args.a, &args.b), (Address::Vfio(_), Address::Vfio(_))) {
             step("memory of the program", own_memory(&a, &b))?;
+            step("buffers that share pages", neighbours(&a, &b))?;
         }
         step("unmapped memory", unmapped(&a, &b))?;
         step("write after the fault", write(&a, &b))?;
@@ -201,6 +202,34 @@ fn own_memory(a: &Side, b: &Side) -> Result<String> {
     a.cq.wait(PATIENCE_NS)?.ok()?;
     same(&to.to_vec(0..LONG), &pattern(LONG))?;
     Ok(format!("{LONG} bytes are the same"))
+}
+
+/// WRITEs into buffers of this program that lie side by side and share pages; their neighbours come and go.
+fn neighbours(a: &Side, b: &Side) -> Result<String> {
+    const BUFFERS: usize = 24;
+    const BYTES: usize = 1000;
+    let (mut qp, _peer) = connect(a, b)?;
+    let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
+    let register = |side: &Side, v: Vec<u8>| side.pd.register(UserMemory::from_vec(v), access);
+    let mut all = vec![];
+    for n in 0..BUFFERS {
+        let from = register(a, vec![n as u8; BYTES])?;
+        all.push((n, from, register(b, vec![0; BYTES])?));
+    }
+    // every third one goes, and others come where it was
+    for n in (0..BUFFERS).rev().step_by(3) {
+        drop(all.swap_remove(n));
+        let from = register(a, vec![n as u8; BYTES])?;
+        all.push((n, from, register(b, vec![0; BYTES])?));
+    }
+    for (_, from, to) in &all {
+        qp.post_send(&SendRequest::write(&[from.all()], to.remote(0..BYTES)?))?;
+        a.cq.wait(PATIENCE_NS)?.ok()?;
+    }
+    for (n, _, to) in &all {
+        same(&to.to_vec(0..BYTES), &[*n as u8; BYTES])?;
+    }
+    Ok(format!("{BUFFERS} buffers of {BYTES} bytes are right"))
 }
 
 /// A WRITE into memory that the IOMMU does not translate.

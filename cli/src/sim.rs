@@ -11,13 +11,14 @@ use std::path::PathBuf;
 pub enum Command {
     /// Serve simulated NICs as vfio-user PCI devices on unix sockets, until interrupted.
     ///
-    /// Two NICs have a wire between them. A simulator that has nothing to do sleeps. What a killed simulator left behind
+    /// Without --link, the first NIC has a wire to the second one, the third to the fourth, and so on. A simulator that has nothing to do sleeps. What a killed simulator left behind
     /// does not stop the next one.
     #[command(after_help = "\
 Examples:
   rocenic sim serve --socket /tmp/nic                one NIC, nothing plugged in: vfio-user:/tmp/nic
   rocenic sim serve --nics 2 --socket /tmp/nic       two NICs and a wire: vfio-user:/tmp/nic0, vfio-user:/tmp/nic1
   rocenic sim serve --nics 2 --socket /tmp/nic --drop 1 --pcap wire.pcapng
+  rocenic sim serve --nics 4 --socket /tmp/nic --link 0,2 --link 1,3     four NICs and two wires
   rocenic sim serve --nics 2 --socket /tmp/nic --trace 0..200 --trace-file nic.fst
   rocenic sim serve --socket /tmp/nic --eth unix:/tmp/here,/tmp/there    plugged into another simulator, QEMU or a script")]
     Serve(Args),
@@ -28,10 +29,13 @@ pub struct Args {
     /// Socket of the NIC; with several NICs, their numbers are appended
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
-    /// One NIC, or two with a wire between them
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    /// Number of NICs; each runs on a thread of its own
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     nics: u8,
-    /// Write every frame of the wire to this pcapng file
+    /// A wire between two NICs, by their numbers; several ones by several --link
+    #[arg(long, value_name = "A,B", value_parser = ends)]
+    link: Vec<(usize, usize)>,
+    /// Write every frame of the wire to this pcapng file; with several wires, their numbers are put behind the name
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// Write every line of memory the NICs read or write to this file
@@ -52,8 +56,8 @@ pub struct Args {
     /// Cut the wire after this simulated time
     #[arg(long, value_name = "MICROSECONDS")]
     cut: Option<u64>,
-    /// Plug a single NIC into a unix datagram socket, a frame a datagram: bound here, sent there
-    #[arg(long, value_name = "unix:LOCAL,REMOTE", conflicts_with_all = ["nics", "cut", "delay"])]
+    /// Plug the first NIC into a unix datagram socket, a frame a datagram: bound here, sent there. It has no other wire then
+    #[arg(long, value_name = "unix:LOCAL,REMOTE", conflicts_with_all = ["cut", "delay"])]
     eth: Option<UnixAddress>,
     /// Time of a frame on the wire between two NICs
     #[arg(long, value_name = "NANOSECONDS")]
@@ -74,8 +78,13 @@ pub struct Args {
 
 pub fn run(command: &Command) -> Result<()> {
     let Command::Serve(args) = command;
+    let nics = usize::from(args.nics);
+    let links = match (&args.link[..], &args.eth) {
+        ([], None) => (1..nics).step_by(2).map(|n| (n - 1, n)).collect(),
+        (given, _) => given.to_vec(),
+    };
     ensure!(
-        args.pcap.is_none() || args.nics > 1 || args.eth.is_some(),
+        args.pcap.is_none() || !links.is_empty() || args.eth.is_some(),
         "--pcap: a single NIC has no wire; add --nics 2 or --eth"
     );
     let link = LinkConfig {
@@ -100,6 +109,7 @@ pub fn run(command: &Command) -> Result<()> {
             Pace::GBE100
         },
         link,
+        links,
         capture: args.pcap.clone(),
         dma_log: args.dma_log.clone(),
         eth: args.eth.clone(),
@@ -130,6 +140,13 @@ fn span(text: &str) -> Result<Range<u64>> {
         "it ends before it begins"
     );
     Ok(span)
+}
+
+fn ends(text: &str) -> Result<(usize, usize)> {
+    let (a, b) = text
+        .split_once(',')
+        .context("write the numbers of two NICs: A,B")?;
+    Ok((a.trim().parse()?, b.trim().parse()?))
 }
 
 fn numbered(socket: &std::path::Path, i: u8) -> PathBuf {

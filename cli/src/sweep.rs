@@ -6,6 +6,10 @@ use rocenic_testbench::sweep::{Point, point};
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  rocenic sweep
+  rocenic sweep --loss 0,2 --mib 1 --out /tmp/sweep")]
 pub struct Args {
     /// Losses in percent of all frames, each way
     #[arg(long, value_delimiter = ',', default_value = "0,0.1,1,5")]

@@ -45,7 +45,8 @@ fn messages_go_to_and_fro_and_perf_measures_what_the_line_allows() {
         let out = both(&sim, &["pingpong"], &["--size", size, "-n", "10"]);
         assert!(out.contains("every byte checked"), "{out}");
     }
-    for test in ["write-bw", "send-bw"] {
+    // READ: the requests are small, the responses fill the line
+    for test in ["write-bw", "send-bw", "read-bw"] {
         let out = both(&sim, &["perf", test], &["--json", "-n", "40"]);
         let row: serde_json::Value = serde_json::from_str(&out).expect("a line of JSON");
         let gbit = row["gbit_per_s"].as_f64().unwrap_or_default();
@@ -55,12 +56,110 @@ fn messages_go_to_and_fro_and_perf_measures_what_the_line_allows() {
     }
     let svg = scratch("histogram").join("latency.svg");
     let drawn = ["-n", "10", "--histogram", svg.to_str().expect("a path")];
-    for test in ["write-lat", "send-lat"] {
+    for test in ["write-lat", "send-lat", "read-lat", "atomic-lat"] {
         let out = both(&sim, &["perf", test], &drawn);
         assert!(out.contains("t_median[us]"), "{out}");
+        let median = out.lines().last().and_then(|l| l.split_whitespace().nth(3));
+        let median: f64 = median.and_then(|m| m.parse().ok()).expect("a latency");
+        assert!((1.0..50.0).contains(&median), "{test}: {out}");
         let picture = std::fs::read_to_string(&svg).expect("the picture");
         assert!(picture.contains(&format!("{test} of 8 bytes")) && picture.contains("</svg>"));
     }
+}
+
+#[test]
+fn atomics_are_measured_eight_bytes_at_a_time() {
+    let sim = two_nics("atomics", &[]);
+    let more = ["--json", "-n", "40", "--size", "4096"];
+    let out = both(&sim, &["perf", "atomic-bw"], &more);
+    let row: serde_json::Value = serde_json::from_str(&out).expect("a line of JSON");
+    assert_eq!((&row["bytes"], &row["iterations"]), (&8.into(), &40.into()));
+    let rate = row["messages_per_us"].as_f64().unwrap_or_default();
+    assert!((0.1..20.0).contains(&rate), "{out}");
+}
+
+#[test]
+fn four_nics_have_the_wires_they_were_given_and_a_capture_each() {
+    let pcap = scratch("wires").join("wire.pcapng");
+    let args = ["--link", "0,3", "--link", "2,1"];
+    let capture = ["--pcap", pcap.to_str().expect("a path")];
+    let base = Sim::base("wires");
+    let sim = Sim::start_at(&base, &[&["--nics", "4"], &args[..], &capture].concat());
+    let sizes = || {
+        [0, 1].map(|n| {
+            let path = pcap.with_file_name(format!("wire{n}.pcapng"));
+            std::fs::metadata(path).expect("a capture").len()
+        })
+    };
+    let before = sizes();
+    let to_and_fro = |a: usize, b: usize| {
+        let waiting = Waiting::start(&["pingpong", "--dev", sim.device(a)]);
+        let there = ["--dev", sim.device(b), "--port", &waiting.port, "localhost"];
+        let o = run(&[&["pingpong", "-n", "3"], &there[..]].concat());
+        assert!(o.status.success(), "{}", text(&o.stderr));
+        assert_eq!(waiting.end().0, Some(0));
+    };
+    to_and_fro(0, 3);
+    let between = sizes();
+    assert!(
+        between[0] > before[0] && between[1] == before[1],
+        "{between:?}"
+    );
+    to_and_fro(1, 2);
+    assert!(sizes()[1] > between[1]);
+}
+
+#[test]
+fn counters_and_registers_are_seen_beside_the_program_that_uses_the_device() {
+    let sim = two_nics("watched", &[]);
+    let (waiting, mut child) = endless(&sim);
+    let watched = |more: &[&str]| {
+        let o = run(&[&["counters", sim.device(0), sim.device(1)], more].concat());
+        assert!(o.status.success(), "{}", text(&o.stderr));
+        text(&o.stdout)
+    };
+    // a limit for what never begins, not a measurement
+    let mut out = String::new();
+    for _ in 0..600 {
+        out = watched(&[]);
+        if out.matches("RX_ACKS").count() == 2 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for want in ["vfio-user:", "RX_ROCE", "Frames sent.", "ACKs received."] {
+        assert_eq!(out.matches(want).count(), 2, "`{want}` in {out}");
+    }
+    assert!(!out.contains("RX_ICRC_BAD"), "{out}");
+    assert!(watched(&["--all"]).contains("RX_ICRC_BAD"));
+    let lines = watched(&["--watch", "0.2", "--looks", "3", "--json"]);
+    let rows: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|l| serde_json::from_str(l).expect("JSON"))
+        .collect();
+    assert_eq!(rows.len(), 6);
+    let frames = |row: &serde_json::Value| row["counters"]["TX_FRAMES"].as_u64();
+    assert!(frames(&rows[4]) > frames(&rows[0]), "{lines}");
+    let o = run(&["regs", sim.device(0)]);
+    let registers = text(&o.stdout);
+    assert!(o.status.success(), "{}", text(&o.stderr));
+    for want in [
+        "ROCE",
+        "enable 1",
+        "ready 1",
+        "log2_qps 10",
+        "SEND WRITE",
+        "10.0.0.1",
+        "250 MHz",
+        "CMD_OUT[15]",
+    ] {
+        assert!(registers.contains(want), "`{want}` is not in: {registers}");
+    }
+    // it went on all the while
+    assert!(child.try_wait().expect("wait").is_none());
+    let _ = child.kill();
+    let _ = child.wait();
+    drop(waiting);
 }
 
 #[test]

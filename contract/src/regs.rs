@@ -2,7 +2,7 @@
 //!
 //! Register constants are byte addresses inside BAR0; those of [`doorbell`] are byte offsets inside a doorbell page.
 //! Constants in the `index` modules are word numbers (address / 4) inside the page, for RTL patterns.
-use crate::layout::{RegPage, layout};
+use crate::layout::{Layout, RegPage, layout};
 
 /// Size of BAR0.
 pub const BAR0_BYTES: u64 = doorbell_page(DOORBELL_PAGES);
@@ -26,6 +26,15 @@ pub const fn push_page(i: u64) -> u64 {
 }
 /// What `MAGIC` reads: "ROCE" in ASCII, 'R' in the lowest byte.
 pub const MAGIC_VALUE: u32 = u32::from_le_bytes(*b"ROCE");
+
+/// Whether reading this register latches the one behind it: the low halves of 64-bit registers.
+pub const fn latches(addr: u64) -> bool {
+    let counters = crate::counters::BASE;
+    let counter = addr >= counters
+        && addr < counters + crate::counters::COUNTER_BYTES * crate::counters::COUNT as u64
+        && (addr - counters).is_multiple_of(crate::counters::COUNTER_BYTES);
+    counter || addr == control::CYCLES_LO
+}
 
 crate::layout::registers! {
     /// Identity and control.
@@ -100,6 +109,15 @@ crate::layout::registers! {
     EQ_CI: WO = 0;
 }
 
+/// Registers that have fields, and their layouts.
+pub const FIELDS: [(u64, Layout); 6] = [
+    (control::LIMITS, limits::LAYOUT),
+    (control::CTRL, ctrl::LAYOUT),
+    (control::STATUS, status::LAYOUT),
+    (control::REQUEST_LIMITS, request_limits::LAYOUT),
+    (mailbox::CMD_GO, cmd_go::LAYOUT),
+    (mailbox::CMD_STATUS, cmd_status::LAYOUT),
+];
 /// All register pages.
 pub const PAGES: [RegPage; 4] = [
     control::PAGE,

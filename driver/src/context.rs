@@ -5,7 +5,7 @@ use crate::event::{DeviceEvent, EventQueue};
 use crate::mailbox::Mailbox;
 use crate::numbers::Numbers;
 use crate::pd::Pd;
-use crate::transport::{Clock, DmaMemory, Transport};
+use crate::transport::{Clock, DmaMemory, Transport, TransportError};
 use rocenic_contract::caps::{self, pmtu::Pmtu};
 use rocenic_contract::cmd::opcode::Command;
 use rocenic_contract::cmd::set_port::SetPort;
@@ -177,6 +177,32 @@ impl Drop for Inner {
     }
 }
 
+/// Checks that a device is ours and speaks this driver's contract.
+pub(crate) fn identify(
+    read: &dyn Fn(u64) -> std::result::Result<u32, TransportError>,
+) -> Result<()> {
+    let found = read(control::MAGIC)?;
+    if found != MAGIC_VALUE {
+        return Err(Error::NotRocenic {
+            found,
+            expected: MAGIC_VALUE,
+        });
+    }
+    let device_version = read(control::VERSION)?;
+    let low = read(control::LAYOUT_HASH_LO)?;
+    let high = read(control::LAYOUT_HASH_HI)?;
+    let device_hash = (high as u64) << u32::BITS | low as u64;
+    if (device_version, device_hash) != (VERSION, LAYOUT_HASH) {
+        return Err(Error::ContractMismatch {
+            device_version,
+            device_hash,
+            version: VERSION,
+            hash: LAYOUT_HASH,
+        });
+    }
+    Ok(())
+}
+
 impl Context {
     /// Checks that the device is ours and speaks this driver's contract, enables it, makes its event queue.
     pub fn open(transport: Arc<dyn Transport>) -> Result<Self> {
@@ -188,25 +214,7 @@ impl Context {
     }
     pub fn open_with(transport: Arc<dyn Transport>, options: Options) -> Result<Self> {
         let t = &*transport;
-        let found = t.read32(control::MAGIC)?;
-        if found != MAGIC_VALUE {
-            return Err(Error::NotRocenic {
-                found,
-                expected: MAGIC_VALUE,
-            });
-        }
-        let device_version = t.read32(control::VERSION)?;
-        let low = t.read32(control::LAYOUT_HASH_LO)?;
-        let high = t.read32(control::LAYOUT_HASH_HI)?;
-        let device_hash = (high as u64) << u32::BITS | low as u64;
-        if (device_version, device_hash) != (VERSION, LAYOUT_HASH) {
-            return Err(Error::ContractMismatch {
-                device_version,
-                device_hash,
-                version: VERSION,
-                hash: LAYOUT_HASH,
-            });
-        }
+        identify(&|register| t.read32(register))?;
         wait_ready(t, options.ready_timeout_ns)?;
         let caps = t.read32(control::CAPS)?;
         let limits = Limits::from_bytes(&t.read32(control::LIMITS)?.to_le_bytes());
@@ -284,6 +292,10 @@ impl Context {
     /// What a work request may hold.
     pub fn request_limits(&self) -> RequestLimits {
         self.inner.request
+    }
+    /// Bytes of the longest message.
+    pub fn max_message(&self) -> u32 {
+        self.inner.max_message
     }
     /// Frequency of the device's clock, which CQE time stamps count.
     pub fn clock_khz(&self) -> u32 {

@@ -22,6 +22,7 @@
 //! | `cq`, `event` | completions, events |
 //! | `asynchronous` | waiting on a tokio runtime (feature `async`) |
 //! | `qp`, `request` | queue pairs, work requests |
+//! | `monitor` | registers and counters, beside the program that uses the device |
 //!
 //! Imports go upwards in this table only (`asynchronous` stands above all). Nothing a device writes makes the driver panic: what cannot be is
 //! [`Error::Device`]. Objects hold on to what they need (a queue pair to its domain and completion queues), so the order
@@ -34,6 +35,7 @@ mod error;
 mod event;
 mod indices;
 mod mailbox;
+mod monitor;
 mod mr;
 mod numbers;
 mod pd;
@@ -53,6 +55,7 @@ pub use context::{Context, Options, Port};
 pub use cq::{CompletionError, Cq, WorkCompletion};
 pub use error::{Error, Result};
 pub use event::DeviceEvent;
+pub use monitor::Monitor;
 pub use mr::{Access, Mr, MrBuilder, RemoteMemory, Sge};
 pub use pd::Pd;
 pub use qp::{

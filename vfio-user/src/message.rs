@@ -5,6 +5,9 @@ pub const MAJOR: u16 = 0;
 pub const MINOR: u16 = 1;
 /// Most bytes of data in one `REGION_READ` or `REGION_WRITE`, as both ends of Rocenic tell each other.
 pub const MAX_DATA: usize = 4096;
+/// In the text of `VERSION`: this client only looks. A server of Rocenic lets it read identity and registers beside the
+/// client that uses the device; other servers do not know the word.
+pub const OBSERVER: &str = r#""rocenic_observer":true"#;
 /// Most file descriptors in one message.
 pub const MAX_FDS: usize = 16;
 /// Longest message either end takes: `MAX_DATA` and headers; a VERSION may carry a longer text.

@@ -14,6 +14,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  rocenic decode target/demo/wire.pcapng
+  rocenic decode capture.pcap --json")]
 pub struct Args {
     /// Capture in pcap or pcapng format with Ethernet frames.
     file: PathBuf,

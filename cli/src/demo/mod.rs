@@ -25,6 +25,11 @@ const OWN_MESSAGE: usize = 1 << 20;
 const WAVE_CYCLES: u64 = 3_000;
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  rocenic demo
+  rocenic demo README.md --drop 1 --seed 7 --out /tmp/demo
+  rocenic demo README.md --cut 20    the wire breaks: both hosts say so")]
 pub struct Args {
     /// File to move; without it, a file of the project and a message of 1 MiB
     file: Option<PathBuf>,

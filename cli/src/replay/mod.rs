@@ -21,6 +21,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  rocenic replay capture.pcapng --setup NIC.toml --out answers.pcapng")]
 pub struct Args {
     /// A pcap or pcapng file
     capture: PathBuf,

@@ -36,6 +36,9 @@ pub struct DeviceArgs {
     /// ACK timeout of the connection: 4.096 us * 2^CODE of the device's time
     #[arg(long, value_name = "CODE", default_value_t = 6, value_parser = clap::value_parser!(u8).range(0..=31))]
     pub timeout: u8,
+    /// Show at the end what the device counted
+    #[arg(long)]
+    pub counters: bool,
     /// Seconds without any progress until it is given up
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     pub patience: u64,
@@ -66,6 +69,24 @@ impl Device {
     }
     pub fn patience(&self) -> Duration {
         Duration::from_secs(self.args.patience)
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        if !self.args.counters {
+            return;
+        }
+        let mut rows = vec![];
+        for c in Counter::ALL {
+            match self.context.counter(*c) {
+                Ok(n) => rows.push((*c, n, 0)),
+                // what went wrong is told already
+                Err(_) => return,
+            }
+        }
+        let table = crate::counters::lines(rows.into_iter(), false, false);
+        eprint!("{}\n{table}", self.args.dev);
     }
 }
 

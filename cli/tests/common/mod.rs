@@ -37,7 +37,8 @@ impl Sim {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the simulator starts");
-        let nics = if args.contains(&"--nics") { 2 } else { 1 };
+        let given = args.iter().position(|a| *a == "--nics");
+        let nics = given.map_or(1, |at| args[at + 1].parse().expect("a number"));
         let mut out = BufReader::new(child.stdout.take().expect("stdout"));
         let mut devices = vec![];
         let mut line = String::new();
@@ -73,7 +74,7 @@ impl Sim {
 impl Drop for Sim {
     fn drop(&mut self) {
         self.kill();
-        for end in ["", "0", "1"] {
+        for end in ["", "0", "1", "2", "3"] {
             let mut path = self.base.clone().into_os_string();
             path.push(end);
             let _ = std::fs::remove_file(path);

@@ -10,9 +10,12 @@
 //! | [`dma`] | memory both sides see |
 //! | [`user`] | memory of the program for a device |
 //! | `shared`, `pinned`, `iova` | memory that can be given away; memory for an IOMMU; addresses for the device |
+//! | `user_maps` | maps of the program's memory, shared by what overlaps |
+//! | `host` | what a host must have set up for `vfio` |
 //! | `readiness` | interrupts on an async runtime |
 pub mod address;
 pub mod dma;
+mod host;
 pub mod in_process;
 mod iova;
 mod pinned;
@@ -20,6 +23,7 @@ mod pinned;
 pub(crate) mod readiness;
 mod shared;
 pub mod user;
+mod user_maps;
 pub mod vfio;
 pub mod vfio_user;
 

@@ -3,21 +3,20 @@
 //! Registers and push window are mapped; memory is this process's own, pinned and translated by the IOMMU; interrupts are
 //! eventfds. The device is reset when it is opened, and by the kernel when this process dies.
 use super::dma::{DmaMemory, DmaOwner};
+use super::host::{self, Host};
 use super::iova::{Iovas, PAGE};
 use super::pinned::PinnedPages;
 use super::user::UserMemory;
+use super::user_maps::{Mapper, UserMaps};
 use super::{Clock, Transport, TransportError};
 use memmap2::{MmapOptions, MmapRaw};
 use rocenic_contract::{caps::VECTORS, pci, regs};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use vfio_ioctls::{VfioContainer, VfioDevice, VfioError};
+use vfio_ioctls::{VfioContainer, VfioDevice};
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use vmm_sys_util::ioctl::{ioctl, ioctl_with_mut_ptr};
 
@@ -29,7 +28,6 @@ const SLICE: Duration = Duration::from_micros(20);
 const COMMAND: u64 = 0x04;
 const MEMORY_AND_MASTER: u16 = 1 << 1 | 1 << 2;
 const BUS_MASTER: u16 = 1 << 2;
-const DRIVER: &str = "vfio-pci";
 
 vmm_sys_util::ioctl_io_nr!(IOMMU_GET_INFO, VFIO_TYPE as u32, VFIO_BASE + 12);
 vmm_sys_util::ioctl_io_nr!(DEVICE_RESET, VFIO_TYPE as u32, VFIO_BASE + 11);
@@ -42,71 +40,19 @@ struct Card {
     vectors: Vec<EventFd>,
     device: VfioDevice,
     container: Arc<VfioContainer>,
-    iovas: Mutex<Iovas>,
+    space: Mutex<Space>,
+}
+
+/// Addresses for the device.
+struct Space {
+    iovas: Iovas,
+    user: UserMaps,
 }
 
 /// The transport.
 pub struct Vfio {
     card: Arc<Card>,
     opened: Instant,
-}
-
-fn sysfs(bdf: &str) -> PathBuf {
-    Path::new("/sys/bus/pci/devices").join(bdf)
-}
-/// Last part of what a link points to.
-fn target(link: &Path) -> Option<String> {
-    let to = std::fs::read_link(link).ok()?;
-    Some(to.file_name()?.to_string_lossy().into_owned())
-}
-
-/// What stands in the way of opening a device, as far as the file system tells.
-fn obstacle(bdf: &str) -> Option<String> {
-    let dir = sysfs(bdf);
-    if !dir.exists() {
-        return Some("there is no such PCI device; `lspci -D` lists them".into());
-    }
-    let driver = target(&dir.join("driver"));
-    if driver.as_deref() != Some(DRIVER) {
-        let now = driver.map_or("no driver".into(), |d| format!("driver {d}"));
-        return Some(format!(
-            "it is bound to {now} instead of {DRIVER}; as root: modprobe {DRIVER}; echo {DRIVER} > {d}/driver_override; echo {bdf} > {d}/driver/unbind; echo {bdf} > /sys/bus/pci/drivers_probe",
-            d = dir.display()
-        ));
-    }
-    let Some(group) = target(&dir.join("iommu_group")) else {
-        return Some("no IOMMU translates for it; switch the IOMMU on in the firmware, and boot an Intel machine with intel_iommu=on".into());
-    };
-    let file = Path::new("/dev/vfio").join(&group);
-    match std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(&file)
-    {
-        Ok(_) => None,
-        Err(e) => Some(match e.kind() {
-            std::io::ErrorKind::PermissionDenied => format!(
-                "no permission for {f}; as root: chown {} {f}",
-                rustix::process::getuid().as_raw(),
-                f = file.display()
-            ),
-            std::io::ErrorKind::ResourceBusy => "another process uses it; one at a time can".into(),
-            _ => format!("{}: {e}", file.display()),
-        }),
-    }
-}
-
-fn explain(e: &VfioError, bdf: &str) -> String {
-    match e {
-        VfioError::GroupViable => format!(
-            "other devices of its IOMMU group are bound to drivers of the host; bind all of {}/iommu_group/devices to {DRIVER}",
-            sysfs(bdf).display()
-        ),
-        VfioError::OpenContainer(e) => {
-            format!("/dev/vfio/vfio: {e}; load the module {DRIVER}")
-        }
-        e => e.to_string(),
-    }
 }
 
 /// Addresses the IOMMU translates, in the kernel's words; all of 39 bits when it does not tell.
@@ -161,17 +107,6 @@ fn parse_ranges(info: &[u8]) -> Vec<Range<u64>> {
     ranges
 }
 
-/// Locked memory: as much as this process may.
-fn raise_memlock() {
-    let limit = getrlimit(Resource::Memlock);
-    let most = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    // where it fails, the map that needs more says so
-    let _ = setrlimit(Resource::Memlock, most);
-}
-
 impl Vfio {
     /// Opens `DOMAIN:BUS:DEVICE.FUNCTION`, resets it, and makes it ready for use.
     pub fn open(bdf: &str) -> Result<Self, TransportError> {
@@ -179,14 +114,15 @@ impl Vfio {
             device: format!("vfio:{bdf}"),
             what,
         };
-        if let Some(what) = obstacle(bdf) {
+        let host = Host::here();
+        if let Some(what) = host.obstacle(bdf) {
             return Err(fail(what));
         }
-        raise_memlock();
-        let container = VfioContainer::new(None).map_err(|e| fail(explain(&e, bdf)))?;
+        host::raise_memlock();
+        let container = VfioContainer::new(None).map_err(|e| fail(host.explain(&e, bdf)))?;
         let container = Arc::new(container);
-        let device = VfioDevice::new(&sysfs(bdf), container.clone(), true)
-            .map_err(|e| fail(explain(&e, bdf)))?;
+        let device = VfioDevice::new(&host.device(bdf), container.clone(), true)
+            .map_err(|e| fail(host.explain(&e, bdf)))?;
         // SAFETY: VFIO_DEVICE_RESET takes no argument.
         if unsafe { ioctl(&device, DEVICE_RESET()) } < 0 {
             let e = std::io::Error::last_os_error();
@@ -207,7 +143,10 @@ impl Vfio {
         };
         let registers = map(pci::REGISTER_BAR, regs::BAR0_BYTES)?;
         let push = map(pci::PUSH_BAR, regs::BAR2_BYTES)?;
-        let iovas = Iovas::new(iova_ranges(&container));
+        let space = Space {
+            iovas: Iovas::new(iova_ranges(&container)),
+            user: UserMaps::default(),
+        };
         let count = device.max_interrupts().min(VECTORS as u32);
         let vectors = (0..count)
             .map(|_| EventFd::new(EFD_NONBLOCK))
@@ -220,7 +159,7 @@ impl Vfio {
             vectors,
             device,
             container,
-            iovas: Mutex::new(iovas),
+            space: Mutex::new(space),
         };
         let id: [u8; 4] = card.config_read(0).map_err(|e| fail(e.to_string()))?;
         let ours = [pci::VENDOR_ID.to_le_bytes(), pci::DEVICE_ID.to_le_bytes()].concat();
@@ -243,8 +182,8 @@ impl Vfio {
 }
 
 impl Card {
-    fn iovas(&self) -> MutexGuard<'_, Iovas> {
-        self.iovas.lock().unwrap_or_else(PoisonError::into_inner)
+    fn space(&self) -> MutexGuard<'_, Space> {
+        self.space.lock().unwrap_or_else(PoisonError::into_inner)
     }
     fn fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the device's descriptor stays open as long as `self`, which the result borrows.
@@ -294,69 +233,56 @@ impl Drop for Card {
     }
 }
 
-/// Memory the device may reach.
-struct Piece {
-    card: Arc<Card>,
-    memory: Pages,
-    iova: u64,
-    mapped: bool,
-}
-enum Pages {
-    Own(PinnedPages),
-    User(UserMemory),
-}
-impl Pages {
-    fn all(&self) -> (NonNull<u8>, usize) {
-        match self {
-            Pages::Own(p) => (p.ptr(), p.len()),
-            Pages::User(m) => m.pages(),
-        }
+impl Mapper for Card {
+    fn map(&self, address: u64, len: u64, iova: u64) -> Result<(), TransportError> {
+        let at = address as *mut u8;
+        // SAFETY: who calls owns the pages (`Owned`) or was given them for so long (`UserMemory`), and unmaps them before it
+        // lets go of them; nobody makes references to them (`DmaMemory` uses atomics, `UserMemory` demands it).
+        let done = unsafe { self.container.vfio_dma_map(iova, len as usize, at) };
+        done.map_err(|e| TransportError::Map {
+            bytes: len as usize,
+            what: host::explain_map(&e),
+        })
     }
-}
-impl DmaOwner for Piece {}
-impl Drop for Piece {
-    fn drop(&mut self) {
-        if self.mapped
-            && let Err(e) = self
-                .card
-                .container
-                .vfio_dma_unmap(self.iova, self.memory.all().1)
-        {
-            tracing::warn!("{}: unmapping IOVA {:#x}: {e}", self.card.bdf, self.iova);
-        }
-        if let Ok(mut i) = self.card.iovas.lock() {
-            i.give_back(self.iova);
+    fn unmap(&self, iova: u64, len: u64) {
+        if let Err(e) = self.container.vfio_dma_unmap(iova, len as usize) {
+            tracing::warn!("{}: unmapping IOVA {iova:#x}: {e}", self.bdf);
         }
     }
 }
 
-impl Vfio {
-    /// Gives pages an IOVA and maps them.
-    fn map(&self, memory: Pages) -> Result<DmaMemory, TransportError> {
-        let (ptr, len) = memory.all();
-        let mut iovas = self.card.iovas();
-        let left = iovas.left() as usize;
-        let iova = iovas
-            .take(len as u64)
-            .ok_or(TransportError::NoMemory { wanted: len, left })?;
-        drop(iovas);
-        let mut piece = Piece {
-            card: self.card.clone(),
-            memory,
-            iova,
-            mapped: false,
-        };
-        // SAFETY: the pages belong to `piece`, which unmaps them before it frees them or lets go of them; nobody makes
-        // references to them (`DmaMemory` uses atomics, `UserMemory` demands it).
-        let done = unsafe { self.card.container.vfio_dma_map(iova, len, ptr.as_ptr()) };
-        done.map_err(|e| TransportError::Map {
-            bytes: len,
-            what: explain_map(&e),
-        })?;
-        piece.mapped = true;
-        // SAFETY: `piece` holds the pages, valid for `len` bytes and aligned to a page, until it is dropped. Of pages that
-        // are the program's, only the bytes that were given away are accessed: a region begins and ends with them.
-        Ok(unsafe { DmaMemory::new(ptr, len, iova, Arc::new(piece)) })
+/// Memory of the driver that the device may reach.
+struct Owned {
+    card: Arc<Card>,
+    pages: PinnedPages,
+    iova: u64,
+}
+impl DmaOwner for Owned {}
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.card.unmap(self.iova, self.pages.len() as u64);
+        self.card.space().iovas.give_back(self.iova);
+    }
+}
+
+/// Memory of the program that the device may reach.
+struct Lent {
+    card: Arc<Card>,
+    memory: UserMemory,
+    iova: u64,
+}
+impl Lent {
+    fn range(memory: &UserMemory) -> Range<u64> {
+        let (begin, len) = memory.pages();
+        let begin = begin.as_ptr() as u64;
+        begin..begin + len as u64
+    }
+}
+impl DmaOwner for Lent {}
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let Space { iovas, user } = &mut *self.card.space();
+        user.remove(&Self::range(&self.memory), self.iova, iovas, &*self.card);
     }
 }
 
@@ -410,16 +336,44 @@ impl Transport for Vfio {
         Ok(())
     }
     fn alloc_dma(&self, bytes: usize) -> Result<DmaMemory, TransportError> {
-        let none = || TransportError::NoMemory {
+        let card = &self.card;
+        let left = || card.space().iovas.left() as usize;
+        let none = |left| TransportError::NoMemory {
             wanted: bytes,
-            left: self.card.iovas().left() as usize,
+            left,
         };
         let size = bytes.max(1).checked_next_multiple_of(PAGE as usize);
-        let pages = PinnedPages::new(size.ok_or_else(none)?).map_err(|_| none())?;
-        self.map(Pages::Own(pages))
+        let pages = size.and_then(|s| PinnedPages::new(s).ok());
+        let pages = pages.ok_or_else(|| none(left()))?;
+        let (ptr, len) = (pages.ptr(), pages.len());
+        let iova = card.space().iovas.take(len as u64);
+        let iova = iova.ok_or_else(|| none(left()))?;
+        if let Err(e) = card.map(ptr.as_ptr() as u64, len as u64, iova) {
+            card.space().iovas.give_back(iova);
+            return Err(e);
+        }
+        let owner = Owned {
+            card: card.clone(),
+            pages,
+            iova,
+        };
+        // SAFETY: `owner` holds the pages, valid for `len` bytes and aligned to a page, until it is dropped.
+        Ok(unsafe { DmaMemory::new(ptr, len, iova, Arc::new(owner)) })
     }
     fn map_user(&self, memory: UserMemory) -> Result<DmaMemory, TransportError> {
-        self.map(Pages::User(memory))
+        let (ptr, len) = memory.pages();
+        let iova = {
+            let Space { iovas, user } = &mut *self.card.space();
+            user.add(&Lent::range(&memory), iovas, &*self.card)?
+        };
+        let owner = Lent {
+            card: self.card.clone(),
+            memory,
+            iova,
+        };
+        // SAFETY: `owner` holds the pages, valid for `len` bytes and aligned to a page, until it is dropped. Of these pages
+        // only the bytes that were given away are accessed: a region begins and ends with them.
+        Ok(unsafe { DmaMemory::new(ptr, len, iova, Arc::new(owner)) })
     }
     fn now_ns(&self) -> u64 {
         u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX)
@@ -450,21 +404,6 @@ impl Transport for Vfio {
         // interrupted by a signal: not yet
         let _ = poll(&mut ready, Some(&timespec(Duration::from_nanos(ns))));
         Ok(fd.read().is_ok())
-    }
-}
-
-fn explain_map(e: &VfioError) -> String {
-    let limit = getrlimit(Resource::Memlock).current;
-    match (e, limit) {
-        (VfioError::IommuDmaMap(sys), Some(bytes))
-            if sys.errno() == rustix::io::Errno::NOMEM.raw_os_error() =>
-        {
-            format!(
-                "this process may lock {} KiB of memory (`ulimit -l`), which is not enough; raise it: `ulimit -l unlimited` as root, or LimitMEMLOCK= of a service, or memlock in /etc/security/limits.conf",
-                bytes / 1024
-            )
-        }
-        _ => e.to_string(),
     }
 }
 

@@ -185,28 +185,8 @@ impl VfioUser {
     }
     /// The same; no answer within `patience` is an error.
     pub fn open_with(path: &Path, patience: Duration) -> Result<Self, TransportError> {
-        let fail = |what: String| TransportError::Open {
-            device: format!("vfio-user:{}", path.display()),
-            what,
-        };
-        let socket = connect_to(path).map_err(fail)?;
-        let link = Arc::new(Link {
-            path: path.into(),
-            channel: Channel::new(socket).map_err(|e| fail(e.to_string()))?,
-            next: Mutex::new(0),
-            gone: OnceLock::new(),
-            iovas: Mutex::new(Iovas::new(std::iter::once(PAGE..IOVA_END))),
-            patience,
-        });
-        let vectors = link.set_up().map_err(|f| {
-            fail(match f {
-                Failure::Gone(why) => why,
-                Failure::Refused(Errno::BUSY) => {
-                    "another driver uses this device; one at a time can".into()
-                }
-                Failure::Refused(e) => format!("the simulator refused: {e}"),
-            })
-        })?;
+        let link = Arc::new(Link::connect(path, patience)?);
+        let vectors = link.set_up().map_err(|f| refused(path, f))?;
         Ok(VfioUser {
             link,
             vectors,
@@ -215,14 +195,69 @@ impl VfioUser {
     }
 }
 
+/// A look at a simulated device that another program may use; nothing of it changes.
+pub struct Look(Link);
+
+impl Look {
+    pub fn at(path: &Path) -> Result<Look, TransportError> {
+        let link = Link::connect(path, PATIENCE)?;
+        let greeted = link.greet(&format!(",{OBSERVER}"));
+        let identified = greeted.and_then(|()| link.identify());
+        identified.map_err(|f| refused(path, f))?;
+        Ok(Look(link))
+    }
+    /// A register of BAR0.
+    pub fn read32(&self, addr: u64) -> Result<u32, TransportError> {
+        Ok(u32::from_le_bytes(
+            self.0.read(pci::REGISTER_BAR, addr).map_err(gone)?,
+        ))
+    }
+    /// Both halves of one that has 64 bits, of the same moment.
+    pub fn read64(&self, addr: u64) -> Result<u64, TransportError> {
+        Ok(u64::from_le_bytes(
+            self.0.read(pci::REGISTER_BAR, addr).map_err(gone)?,
+        ))
+    }
+}
+
+fn not_open(path: &Path, what: String) -> TransportError {
+    TransportError::Open {
+        device: format!("vfio-user:{}", path.display()),
+        what,
+    }
+}
+/// Why a device that answers cannot be used.
+fn refused(path: &Path, f: Failure) -> TransportError {
+    let what = match f {
+        Failure::Gone(why) => why,
+        Failure::Refused(Errno::BUSY) => {
+            "another driver uses this device; one at a time can".into()
+        }
+        Failure::Refused(e) => format!("the simulator refused: {e}"),
+    };
+    not_open(path, what)
+}
+
 impl Link {
-    /// Version, identity, sizes, reset, bus mastering, interrupts.
-    fn set_up(&self) -> Result<Vec<OwnedFd>, Failure> {
+    fn connect(path: &Path, patience: Duration) -> Result<Link, TransportError> {
+        let fail = |what| not_open(path, what);
+        let socket = connect_to(path).map_err(fail)?;
+        Ok(Link {
+            path: path.into(),
+            channel: Channel::new(socket).map_err(|e| fail(e.to_string()))?,
+            next: Mutex::new(0),
+            gone: OnceLock::new(),
+            iovas: Mutex::new(Iovas::new(std::iter::once(PAGE..IOVA_END))),
+            patience,
+        })
+    }
+    /// Tells what we are, beside the usual with `more`.
+    fn greet(&self, more: &str) -> Result<(), Failure> {
         let ours = Version {
             major: MAJOR,
             minor: MINOR,
         };
-        let text = format!(r#"{{"capabilities":{{"max_msg_fds":{MAX_FDS}}}}}"#);
+        let text = format!(r#"{{"capabilities":{{"max_msg_fds":{MAX_FDS}{more}}}}}"#);
         let m = self.request(
             command::VERSION,
             &[&ours.to_bytes(), text.as_bytes(), &[0]],
@@ -243,14 +278,9 @@ impl Link {
                 theirs.major, theirs.minor
             )));
         }
-        let info = DeviceInfo {
-            argsz: DeviceInfo::BYTES as u32,
-            ..DeviceInfo::default()
-        };
-        let info = self.ask(command::GET_INFO, &info.to_bytes(), DeviceInfo::take)?;
-        if info.flags & VFIO_DEVICE_FLAGS_PCI == 0 {
-            return Err(self.fail("it is no PCI device".into()));
-        }
+        Ok(())
+    }
+    fn identify(&self) -> Result<(), Failure> {
         let id: [u8; 4] = self.read(VFIO_PCI_CONFIG_REGION_INDEX, 0)?;
         let ours = [pci::VENDOR_ID.to_le_bytes(), pci::DEVICE_ID.to_le_bytes()].concat();
         if id[..] != ours {
@@ -259,6 +289,20 @@ impl Link {
                 id[1], id[0], id[3], id[2]
             )));
         }
+        Ok(())
+    }
+    /// Version, identity, sizes, reset, bus mastering, interrupts.
+    fn set_up(&self) -> Result<Vec<OwnedFd>, Failure> {
+        self.greet("")?;
+        let info = DeviceInfo {
+            argsz: DeviceInfo::BYTES as u32,
+            ..DeviceInfo::default()
+        };
+        let info = self.ask(command::GET_INFO, &info.to_bytes(), DeviceInfo::take)?;
+        if info.flags & VFIO_DEVICE_FLAGS_PCI == 0 {
+            return Err(self.fail("it is no PCI device".into()));
+        }
+        self.identify()?;
         for (index, bytes) in [
             (pci::REGISTER_BAR, regs::BAR0_BYTES),
             (pci::PUSH_BAR, regs::BAR2_BYTES),

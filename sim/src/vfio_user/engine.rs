@@ -5,7 +5,8 @@
 use super::irq::Vectors;
 use crate::nic::{Nic, READ_LIMIT};
 use crate::wire::{Error, LinkEnd, UnixEnd};
-use rocenic_contract::caps::VECTORS;
+use rocenic_contract::{caps::VECTORS, regs};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, SyncSender, TryRecvError};
@@ -24,6 +25,12 @@ pub enum Order {
     },
     Read {
         addr: u64,
+        answer: Sender<u32>,
+    },
+    /// The same for a program that only looks, one register or several one after the other. It does not come between the
+    /// halves of a 64-bit register that the client reads.
+    Look {
+        addrs: Vec<u64>,
         answer: Sender<u32>,
     },
     BusMaster(bool),
@@ -72,6 +79,10 @@ pub struct Engine {
     busy_at: u64,
     /// The read under way, its address, and the cycle after which it is given up.
     read: Option<(Sender<u32>, u64, u64)>,
+    /// The client has read the low half of a 64-bit register, which latched the high one.
+    latched: bool,
+    /// Registers that somebody wants to look at.
+    looks: VecDeque<(u64, Sender<u32>)>,
     /// How often both NICs have come to rest.
     rests: u64,
 }
@@ -85,6 +96,8 @@ impl Engine {
             seat,
             busy_at: 0,
             read: None,
+            latched: false,
+            looks: VecDeque::new(),
             rests: 0,
         }
     }
@@ -105,6 +118,7 @@ impl Engine {
     }
     fn serve(&mut self) -> Result<(), Error> {
         loop {
+            self.look();
             while self.read.is_none() && self.nic.mmio_waiting() < BACKLOG {
                 match self.seat.orders.try_recv() {
                     Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return Ok(()),
@@ -157,6 +171,19 @@ impl Engine {
             }
         }
     }
+    /// Begins the next look, unless it would come between the halves of a register.
+    fn look(&mut self) {
+        if self.read.is_some() || self.latched {
+            return;
+        }
+        if let Some((addr, answer)) = self.looks.pop_front() {
+            self.start_read(addr, answer);
+        }
+    }
+    fn start_read(&mut self, addr: u64, answer: Sender<u32>) {
+        self.nic.start_read(addr);
+        self.read = Some((answer, addr, self.nic.cycle() + READ_LIMIT));
+    }
     fn at_rest(&self) -> bool {
         self.read.is_none() && self.nic.cycle() - self.busy_at >= SETTLE
     }
@@ -170,12 +197,18 @@ impl Engine {
                 strobe,
             } => self.nic.push(addr, &bytes, strobe),
             Order::Read { addr, answer } => {
-                self.nic.start_read(addr);
-                self.read = Some((answer, addr, self.nic.cycle() + READ_LIMIT));
+                self.latched = regs::latches(addr);
+                self.start_read(addr, answer);
+            }
+            Order::Look { addrs, answer } => {
+                self.looks
+                    .extend(addrs.into_iter().map(|a| (a, answer.clone())));
+                self.look();
             }
             Order::BusMaster(on) => self.nic.set_bus_master(on),
             Order::Reset(answer) => {
                 self.reset()?;
+                self.latched = false;
                 // who asked may be gone
                 let _ = answer.send(());
             }

@@ -31,9 +31,9 @@ pub struct Function {
 }
 
 /// What a command is answered with.
-type Answer = Result<Vec<u8>, Errno>;
+pub type Answer = Result<Vec<u8>, Errno>;
 
-fn short<T>(found: Option<T>) -> Result<T, Errno> {
+pub fn short<T>(found: Option<T>) -> Result<T, Errno> {
     found.ok_or(Errno::INVAL)
 }
 
@@ -50,21 +50,7 @@ impl Function {
     pub fn handle(&mut self, m: Message) -> Answer {
         let mut body = &m.body[..];
         match m.header.command {
-            command::VERSION => {
-                let v = short(Version::take(&mut body))?;
-                if v.major != MAJOR {
-                    return Err(Errno::NOTSUP);
-                }
-                let minor = v.minor.min(MINOR);
-                let mut to = Version {
-                    major: MAJOR,
-                    minor,
-                }
-                .to_bytes();
-                to.extend_from_slice(CAPABILITIES.as_bytes());
-                to.push(0);
-                Ok(to)
-            }
+            command::VERSION => greet(short(Version::take(&mut body))?),
             command::DMA_MAP => {
                 let map = short(DmaMap::take(&mut body))?;
                 // memory without a file could only be reached by messages, which we do not send; QEMU announces such
@@ -280,6 +266,22 @@ impl Function {
         }
         Ok(())
     }
+}
+
+/// Answers `VERSION`.
+pub fn greet(theirs: Version) -> Answer {
+    if theirs.major != MAJOR {
+        return Err(Errno::NOTSUP);
+    }
+    let minor = theirs.minor.min(MINOR);
+    let mut to = Version {
+        major: MAJOR,
+        minor,
+    }
+    .to_bytes();
+    to.extend_from_slice(CAPABILITIES.as_bytes());
+    to.push(0);
+    Ok(to)
 }
 
 fn region_bytes(region: u32) -> u64 {

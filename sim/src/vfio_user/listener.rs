@@ -1,16 +1,20 @@
 //! The socket of a function: one client at a time; who comes meanwhile is told so. A client that goes, however it goes,
 //! leaves a function that is reset and has no memory.
 use super::Error;
+use super::engine::Order;
 use super::function::Function;
+use super::observer::Observer;
 use rocenic_vfio_user::channel::{Channel, ChannelError, Message};
 use rocenic_vfio_user::message::{Header, command, flag};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,27 +54,29 @@ pub fn bind(path: &Path) -> Result<UnixListener, Error> {
 /// What the threads of a socket share.
 pub struct Port {
     pub function: Mutex<Function>,
+    /// What a client that only looks asks.
+    orders: SyncSender<Order>,
     /// A client is connected.
     taken: AtomicBool,
-    /// To end the client's connection.
-    client: Mutex<Option<Channel>>,
+    /// To end the connections there are, each under its number.
+    open: Mutex<(u64, BTreeMap<u64, Channel>)>,
     pub stopping: Arc<AtomicBool>,
 }
 
 impl Port {
     pub fn new(function: Function, stopping: Arc<AtomicBool>) -> Self {
         Port {
+            orders: function.orders.clone(),
             function: Mutex::new(function),
             taken: AtomicBool::new(false),
-            client: Mutex::new(None),
+            open: Mutex::default(),
             stopping,
         }
     }
-    /// Ends the connection there is.
+    /// Ends all connections.
     pub fn hang_up(&self) {
-        if let Some(c) = &*self.client.lock().unwrap_or_else(PoisonError::into_inner) {
-            c.shutdown();
-        }
+        let (_, all) = &*self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        all.values().for_each(Channel::shutdown);
     }
     /// Takes clients until `stop` is closed.
     pub fn accept(self: &Arc<Self>, listener: &UnixListener, stop: &UnixStream) -> io::Result<()> {
@@ -104,21 +110,41 @@ impl Port {
             Ok(c) => c,
             Err(e) => return tracing::warn!("a client cannot be served: {e}"),
         };
-        if !self.take_over() {
-            // whatever it asks first
-            if let Ok(m) = channel.receive(Some(MESSAGE), MESSAGE) {
-                let _ = reply(&channel, &m.header, Err(Errno::BUSY));
+        let number = {
+            let (next, all) = &mut *self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            *next += 1;
+            if let Ok(c) = channel.try_clone() {
+                all.insert(*next, c);
+            }
+            *next
+        };
+        // who came too late to be hung up on is not talked to
+        if !self.stopping.load(Ordering::Acquire) {
+            self.talk(&channel);
+        }
+        let (_, all) = &mut *self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        all.remove(&number);
+    }
+    fn talk(&self, channel: &Channel) {
+        // who says nothing takes nobody's place
+        let first = match channel.receive(None, MESSAGE) {
+            Ok(m) => m,
+            Err(ChannelError::Closed) => return,
+            Err(e) => return tracing::warn!("a client was dropped: {e}"),
+        };
+        if Observer::is_greeted(&first) {
+            let mut observer = Observer::new(self.orders.clone());
+            if let Err(e) = converse(channel, first, &mut |m| observer.handle(m)) {
+                tracing::warn!("a client that looks was dropped: {e}");
             }
             return;
         }
+        if !self.take_over() {
+            let _ = reply(channel, &first.header, Err(Errno::BUSY));
+            return;
+        }
         let mut function = self.function.lock().unwrap_or_else(PoisonError::into_inner);
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = channel.try_clone().ok();
-        let end = if self.stopping.load(Ordering::Acquire) {
-            Ok(())
-        } else {
-            converse(&channel, &mut function)
-        };
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let end = converse(channel, first, &mut |m| function.handle(m));
         channel.shutdown();
         self.taken.store(false, Ordering::Release);
         match end {
@@ -172,13 +198,21 @@ fn reply(
 }
 
 /// Serves a client until it goes.
-fn converse(channel: &Channel, function: &mut Function) -> Result<(), String> {
+fn converse(
+    channel: &Channel,
+    first: Message,
+    handle: &mut dyn FnMut(Message) -> Result<Vec<u8>, Errno>,
+) -> Result<(), String> {
     let mut greeted = false;
+    let mut next = Some(first);
     loop {
-        let m: Message = match channel.receive(None, MESSAGE) {
-            Ok(m) => m,
-            Err(ChannelError::Closed) => return Ok(()),
-            Err(e) => return Err(e.to_string()),
+        let m = match next.take() {
+            Some(m) => m,
+            None => match channel.receive(None, MESSAGE) {
+                Ok(m) => m,
+                Err(ChannelError::Closed) => return Ok(()),
+                Err(e) => return Err(e.to_string()),
+            },
         };
         let header = m.header;
         if header.flags & flag::TYPE != flag::COMMAND {
@@ -192,7 +226,7 @@ fn converse(channel: &Channel, function: &mut Function) -> Result<(), String> {
             ));
         }
         greeted = true;
-        let answer = function.handle(m);
+        let answer = handle(m);
         if let Err(e) = &answer {
             tracing::info!("command {} refused: {e}", header.command);
         }

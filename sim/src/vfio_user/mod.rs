@@ -8,6 +8,7 @@
 //! | `dma` | the client's memory |
 //! | `irq` | interrupts |
 //! | `listener` | sockets and clients |
+//! | `observer` | clients that only look |
 //!
 //! What hardware does is done here too: no DMA without bus mastering or outside what is mapped, a function-level reset
 //! drains, what is not there reads all ones.
@@ -17,6 +18,7 @@ mod engine;
 mod function;
 mod irq;
 mod listener;
+mod observer;
 
 use crate::nic::{HostConfig, Nic, NicConfig, Pace};
 use crate::verilate::Library;
@@ -32,7 +34,7 @@ use listener::Port;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -42,16 +44,20 @@ use std::thread::JoinHandle;
 pub enum Error {
     #[error("cannot serve {}: {what}", path.display())]
     Socket { path: PathBuf, what: String },
-    #[error("{0} NICs: one, or two with a wire between them")]
+    #[error(
+        "a wire from NIC {a} to NIC {b}: there are {nics} NICs, from 0 on, and a wire has two ends"
+    )]
+    Ends { a: usize, b: usize, nics: usize },
+    #[error("NIC {0} is at the end of two wires; a NIC has one port")]
+    Port(usize),
+    #[error("{0} NICs: at least one")]
     Count(usize),
     #[error("NIC {nic}: {error}")]
     Nic { nic: usize, error: WireError },
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    #[error("a capture needs a wire: serve two NICs, or plug one into a socket")]
+    #[error("a capture needs a wire: join two NICs, or plug one into a socket")]
     NoWire,
-    #[error("two NICs are plugged into each other: only a single one can have another wire")]
-    TwoWires,
     #[error(transparent)]
     Wire(#[from] UnixError),
     #[error("cannot write the DMA log {}: {what}", path.display())]
@@ -66,11 +72,15 @@ pub struct Config {
     pub seed: u64,
     pub pace: Pace,
     pub host: HostConfig,
+    /// What each wire between two NICs is like.
     pub link: LinkConfig,
+    /// Which NICs have a wire between them.
+    pub links: Vec<(usize, usize)>,
+    /// What passes the wires; with several ones, the number of the wire is put behind the name.
     pub capture: Option<PathBuf>,
     /// Writes everything the NICs read and write.
     pub dma_log: Option<PathBuf>,
-    /// What a single NIC is plugged into.
+    /// What the first NIC is plugged into, which then has no other wire.
     pub eth: Option<UnixAddress>,
     /// Waveform of the first NIC; the library must be built with tracing.
     pub trace: Option<Trace>,
@@ -95,12 +105,73 @@ pub struct Running {
     stopping: Arc<AtomicBool>,
 }
 
-/// Serves one NIC, or two with a wire between them, on a socket each.
+impl Config {
+    /// The end of a wire at each NIC.
+    fn lines(&self, orders: &[SyncSender<Order>]) -> Result<Vec<Line>, Error> {
+        let nics = orders.len();
+        let wires = self.links.len() + usize::from(self.eth.is_some());
+        if self.capture.is_some() && wires == 0 {
+            return Err(Error::NoWire);
+        }
+        let capture = |wire: usize| {
+            let path = self.capture.as_ref().map(|p| match wires {
+                1 => p.clone(),
+                _ => numbered(p, wire),
+            });
+            path.as_deref().map(Capture::create).transpose()
+        };
+        let mut lines: Vec<Line> = orders.iter().map(|_| Line::Nothing).collect();
+        for (wire, &(a, b)) in self.links.iter().enumerate() {
+            if a == b || a.max(b) >= nics {
+                return Err(Error::Ends { a, b, nics });
+            }
+            for n in [a, b] {
+                if !matches!(lines[n], Line::Nothing) {
+                    return Err(Error::Port(n));
+                }
+            }
+            let config = LinkConfig {
+                // wires lose different frames
+                seed: self.link.seed.wrapping_add(wire as u64),
+                ..self.link.clone()
+            };
+            let (at_a, at_b) = link(&config, capture(wire)?);
+            lines[a] = Line::Nic(at_a, orders[b].clone());
+            lines[b] = Line::Nic(at_b, orders[a].clone());
+        }
+        if let Some(address) = &self.eth {
+            if !matches!(lines[0], Line::Nothing) {
+                return Err(Error::Port(0));
+            }
+            let port = UnixPort::open(address)?;
+            let faults = &self.link.faults;
+            let capture = capture(self.links.len())?;
+            lines[0] = Line::Socket(UnixEnd::new(port, faults, self.seed, capture));
+        }
+        Ok(lines)
+    }
+}
+
+/// `wire.pcapng` becomes `wire3.pcapng`.
+fn numbered(path: &Path, n: usize) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(n.to_string());
+    if let Some(e) = path.extension() {
+        name.push(".");
+        name.push(e);
+    }
+    path.with_file_name(name)
+}
+
+/// Serves NICs on a socket each.
 pub fn serve(
     library: &Arc<Library>,
     sockets: &[PathBuf],
     config: &Config,
 ) -> Result<Running, Error> {
+    if sockets.is_empty() {
+        return Err(Error::Count(0));
+    }
     let channels: Vec<(SyncSender<Order>, Receiver<Order>)> =
         sockets.iter().map(|_| sync_channel(ORDERS)).collect();
     let orders: Vec<_> = channels.iter().map(|c| c.0.clone()).collect();
@@ -114,23 +185,7 @@ pub fn serve(
         stopping: Arc::new(AtomicBool::new(false)),
     };
     // after `running`, so that when something fails they go first: an engine that waits for its peer must see it gone
-    let capture = || config.capture.as_deref().map(Capture::create).transpose();
-    let mut lines: Vec<Line> = match (sockets.len(), &config.eth) {
-        (1, Some(address)) => {
-            let port = UnixPort::open(address)?;
-            let end = UnixEnd::new(port, &config.link.faults, config.seed, capture()?);
-            vec![Line::Socket(end)]
-        }
-        (1, None) if config.capture.is_some() => return Err(Error::NoWire),
-        (1, None) => vec![Line::Nothing],
-        (2, Some(_)) => return Err(Error::TwoWires),
-        (2, None) => {
-            let (a, b) = link(&config.link, capture()?);
-            let to = |n: usize| orders[n].clone();
-            vec![Line::Nic(a, to(1)), Line::Nic(b, to(0))]
-        }
-        (n, _) => return Err(Error::Count(n)),
-    };
+    let mut lines = config.lines(&orders)?;
     let log = match &config.dma_log {
         Some(path) => {
             let file = File::create(path).map_err(|e| Error::Log {
@@ -156,7 +211,10 @@ pub fn serve(
             stopping: running.stopping.clone(),
         };
         let nic = NicConfig {
-            seed: config.seed.wrapping_mul(2).wrapping_add(n as u64),
+            seed: config
+                .seed
+                .wrapping_mul(sockets.len().max(2) as u64)
+                .wrapping_add(n as u64),
             host: config.host.clone(),
             pace: config.pace,
             trace: config
