@@ -117,8 +117,11 @@ mod tests {
     }
     #[test]
     fn every_register_whose_text_names_a_layout_has_it() {
-        for r in regs::PAGES.iter().flat_map(|p| p.regs) {
-            let named = r.doc.contains("ayout `") && !r.doc.contains("QueueDoorbell");
+        // addresses of the doorbell page are offsets
+        let pages = regs::PAGES.iter();
+        let pages = pages.filter(|p| p.name != regs::doorbell::PAGE.name);
+        for r in pages.flat_map(|p| p.regs) {
+            let named = r.doc.contains("ayout `");
             let known = regs::FIELDS.iter().any(|(a, _)| *a == r.addr);
             assert_eq!(named, known, "{}", r.name);
         }
