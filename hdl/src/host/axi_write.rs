@@ -2,7 +2,7 @@
 //!
 //! | port | what |
 //! |---|---|
-//! | `p_aw`, `p_w`, `p_b` | payload bursts; `p_aw.id` below [`PAYLOAD_IDS`], W in AW order, B in any order |
+//! | `p_aw`, `p_w`, `p_b` | payload bursts; `p_aw.id` below [`PAYLOAD_IDS`], W in AW order |
 //! | `cq`, `cq_done` | CQE writes; done in order, as the write response comes |
 //! | `eq`, `eq_done` | EQE writes, likewise |
 //! | `at`, `at_done` | writes of atomics, one at a time: they go before EQEs |

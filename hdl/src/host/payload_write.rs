@@ -5,13 +5,15 @@
 //! | `cmd` | what to move, in order |
 //! | `rd` | to the packet buffer: give these bytes and free the frame; with length 0 only free it |
 //! | `d` | beats of the frame, from the one that holds the first payload byte; `last` on or behind the one with the last |
-//! | `aw`, `w`, `b` | bursts for `axi_write`, split at 4 KiB; the ID is the tag |
+//! | `aw`, `w`, `b` | bursts for `axi_write`, split at 4 KiB, all with ID 0 |
 //! | `done` | one for each packet, in order, when all its bytes are written (at its turn when it has none) |
 //! | `drain_req`, `drain_ack` | all commands taken before the request are done; hold the request until the answer |
 //!
 //! A packet of several parts is read once; `stream::BeatCut` gives its beats to the parts. They have one `done`.
 //! An `inline` command writes the first bytes of `value` instead; its frame is only freed.
-//! Every burst, and every command without bytes, takes one of 128 tags; they are given out and retired in order.
+//! Every burst, and every command without bytes, takes one of 128 tags; they are given out and retired in order. The
+//! bursts have one ID, because AXI may write bursts of different IDs in any order, and two WRITEs to one place must not
+//! change theirs.
 //!
 //! Latency: `cmd` to `rd` and `aw` 2 cycles, `d` to `w` 2 cycles (3 when bytes move down in the beat), `b` to `done`
 //! 2 cycles. Throughput: a beat a cycle; a command a cycle, 2 when it crosses 4 KiB.
@@ -136,6 +138,8 @@ pub struct PayloadWrite {
     lines: Fifo<Bits<PAGE_BEAT_W>, 5, 6>,
     /// Sources of the runs whose last beat has not come.
     sources: Fifo<Source, 5, 6>,
+    /// Tags of the bursts that are not answered, oldest first.
+    open: Fifo<Bits<WTAG_W>, WTAG_W, TAG_P>,
     held: Reg<Held>,
     ask: Reg<RdReg>,
     addr: Reg<AwReg>,
@@ -166,7 +170,9 @@ impl Logic for PayloadWrite {
             self, clock, held, ask, addr, data, report, line, in_burst, in_packet, tail, head,
             answered, bad, more, carry, draining, older
         );
-        clocks!(self, clock, realign, runs, cut, cuts, beats, lines, sources);
+        clocks!(
+            self, clock, realign, runs, cut, cuts, beats, lines, sources, open
+        );
         self.beats.reset.next = self.reset.val();
         self.cut.reset.next = self.reset.val();
         self.cuts.reset.next = self.reset.val();
@@ -174,6 +180,7 @@ impl Logic for PayloadWrite {
         self.runs.reset.next = self.reset.val();
         self.lines.reset.next = self.reset.val();
         self.sources.reset.next = self.reset.val();
+        self.open.reset.next = self.reset.val();
         let one: Bits<TAGS> = 1.into();
         let none: Bits<TAGS> = 0.into();
 
@@ -256,7 +263,7 @@ impl Logic for PayloadWrite {
             self.addr.d.next = AwReg {
                 valid: true,
                 aw: AxiAddr {
-                    id: bit_cast::<AXI_ID_W, WTAG_W>(tail.get_bits::<WTAG_W>(0)),
+                    id: 0.into(),
                     addr: if second {
                         next_page
                     } else {
@@ -266,6 +273,9 @@ impl Logic for PayloadWrite {
                 },
             };
         }
+        // never full: as deep as there are tags
+        self.open.i_valid.next = second || (first && moves);
+        self.open.i_data.next = tail.get_bits::<WTAG_W>(0);
         self.runs.i_valid.next = first && moves;
         self.runs.i_data.next = RealignCmd {
             src_off: if cmd.inline {
@@ -358,7 +368,8 @@ impl Logic for PayloadWrite {
         } else {
             none
         };
-        let tag_in = self.b.val().id.get_bits::<WTAG_W>(0);
+        let tag_in = self.open.o_data.val();
+        self.open.o_ready.next = self.b_valid.val();
         let here = if self.b_valid.val() {
             one << tag_in
         } else {

@@ -305,7 +305,8 @@ impl Logic for SqFetch {
 
         // third stage
         let c = s.c;
-        let in_ring = s.ahead <= s.size && s.ahead >= s.posted;
+        let late = s.ahead < s.posted;
+        let in_ring = s.ahead <= s.size && !late;
         let bell_ok = c.open && s.page_ok && in_ring;
         let burst_free = s.place != BURSTS as u64 - 1;
         let alone = c.tail == c.head;
@@ -323,7 +324,8 @@ impl Logic for SqFetch {
             page_ok: s.page_ok,
             bell_ok,
             push_ok: s.ev.whole && c.send && !c.stale && s.fits && s.room.any() && burst_free,
-            behind: s.behind,
+            // doorbells and pushes come by different ways and overtake each other
+            behind: late || (s.ev.kind == Ev::Push && s.behind),
             left: match s.ev.kind {
                 Ev::Took => {
                     if s.ev.took.refetch {
@@ -503,7 +505,7 @@ impl Logic for SqFetch {
         p = p.replace_bit(counters::index::DOORBELL_BAD_PAGE, belled && !d.page_ok);
         p = p.replace_bit(
             counters::index::DOORBELL_BAD_VALUE,
-            belled && d.page_ok && !d.bell_ok && !(kind == Ev::Push && c.open && d.behind),
+            belled && d.page_ok && !d.bell_ok && !(c.open && d.behind),
         );
         p = p.replace_bit(counters::index::PUSH_ACCEPTED, push_ok);
         p = p.replace_bit(

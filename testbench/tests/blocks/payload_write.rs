@@ -231,6 +231,27 @@ fn a_payload_in_parts_lands_part_by_part_and_is_done_once() {
     }
 }
 
+#[test]
+fn payloads_for_one_place_land_in_their_order() {
+    const PLACE: u64 = 6000;
+    let mut b = bench(MemoryConfig::default());
+    let base = b.memory.alloc(8192);
+    let mut want = vec![0; PLACE as usize];
+    for _ in 0..300 {
+        let len = b.random.within(1, 400) as usize;
+        let at = b.random.below(PLACE - len as u64);
+        let payload = b.send(60, len, base + at);
+        want[at as usize..at as usize + len].copy_from_slice(&payload);
+    }
+    let done = &b.done;
+    b.dut.run(async {
+        for _ in 0..300 {
+            assert_eq!(done.recv().await.field("error"), 0);
+        }
+    });
+    same(&b.memory.read(base, want.len()), &want, "the place");
+}
+
 /// Payload bytes a cycle on W.
 fn rate(from: usize, at: u64, len: usize, n: usize) -> f64 {
     let mut b = bench(MemoryConfig {

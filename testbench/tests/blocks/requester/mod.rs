@@ -679,6 +679,25 @@ fn impossible_doorbells_are_refused_and_pushes_fall_back_to_the_ring() {
 }
 
 #[test]
+fn a_doorbell_that_a_later_push_overtakes_is_no_wrong_one() {
+    let mut b = Bench::new();
+    b.open(30, |c| c.sq_log2 = 4.into());
+    let page = b.qps[&30].cfg.db_page.to_u64();
+    for _ in 0..4 {
+        simple(&mut b, 30, Send, 32);
+    }
+    b.push(30, 3, true, page);
+    b.bell_value(30, 3);
+    b.bell_value(30, 2);
+    b.until(5000, "four messages", |b| b.idle());
+    b.all_good();
+    assert_eq!(b.count(Counter::DoorbellBadValue), 0);
+    b.bell_value(30, 3); // all are complete: nothing can be posted there any more
+    b.steps(200);
+    assert_eq!(b.count(Counter::DoorbellBadValue), 1);
+}
+
+#[test]
 fn no_more_is_outstanding_than_the_window_allows() {
     let mut b = Bench::new();
     b.open(40, |c| c.pmtu = 1.into());
