@@ -11,6 +11,7 @@
 //! | `pingpong` | messages to and fro between two devices |
 //! | `perf` | bandwidth and latency between two devices |
 //! | `cp`, `serve` | files from one host to another |
+//! | `soak` | a randomised campaign with faults, against a reference model |
 //! | `sweep` | goodput over a wire that loses frames |
 //! | `replay` | a capture's frames into a NIC, and its answers |
 //! | `sim` | serves simulated NICs to drivers in other processes |
@@ -27,6 +28,7 @@ mod regs;
 mod replay;
 mod selftest;
 mod sim;
+mod soak;
 mod sweep;
 mod verbs;
 
@@ -84,6 +86,10 @@ enum Command {
     Cp(copy::CopyArgs),
     /// Take the files that `rocenic cp` sends.
     Serve(copy::ServeArgs),
+    /// Run random traffic with faults between two NICs that are all RTL, and judge every byte, completion and counter.
+    ///
+    /// Exit status: 0 without failures, 1 with some, 2 when it cannot run.
+    Soak(soak::Args),
     /// Measure goodput over a wire that loses frames, draw it, and have the captures judged by tshark.
     Sweep(sweep::Args),
     /// Feed a capture's frames to a NIC that is set up as a file says, and tell what it answers (docs/replay.md).
@@ -113,6 +119,7 @@ fn main() -> ExitCode {
         Command::Perf(args) => perf::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Cp(args) => copy::copy(&args).map(|()| ExitCode::SUCCESS),
         Command::Serve(args) => copy::serve(&args).map(|()| ExitCode::SUCCESS),
+        Command::Soak(args) => soak::run(&args),
         Command::Sweep(args) => sweep::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Replay(args) => replay::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Sim(command) => sim::run(&command).map(|()| ExitCode::SUCCESS),

@@ -94,12 +94,14 @@ pub fn run(command: &Command) -> Result<()> {
             duplicate: chance("--duplicate", args.duplicate)?,
             reorder: chance("--reorder", args.reorder)?,
             corrupt: chance("--corrupt", args.corrupt)?,
+            ..Faults::default()
         },
         cut_at: args.cut.map(|us| us.saturating_mul(1000) / CYCLE_NS),
         delay: match args.delay {
             Some(ns) => (ns / CYCLE_NS).max(1),
             None => LinkConfig::default().delay,
         },
+        ..LinkConfig::default()
     };
     let config = Config {
         seed: args.seed,

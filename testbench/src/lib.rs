@@ -8,6 +8,7 @@
 //! | [`bench`] | measurements against the budgets |
 //! | [`bfm`] | bus models: channels, AXI4-Stream, AXI4-Lite master, AXI4 memory |
 //! | [`classify`] | what a receiver must make of a frame, in software |
+//! | [`soak`] | a randomised campaign against a reference model, with faults |
 //! | [`sweep`] | goodput over a wire that loses frames |
 //! | [`system`] | simulated NICs with host programs on the real driver, and the wire between them |
 //! | [`linux`] | the NIC against the Linux kernel's rxe in a virtual machine |
@@ -47,6 +48,7 @@ pub mod requester;
 pub mod responder;
 pub mod scapy;
 pub mod skip;
+pub mod soak;
 pub mod sweep;
 pub mod system;
 pub mod value;

@@ -11,6 +11,7 @@ mod netlist;
 mod rtl;
 mod sanitize;
 mod setup;
+mod soak;
 mod synth;
 mod test;
 mod testplan;
@@ -56,6 +57,8 @@ enum Command {
     Sanitize(sanitize::Args),
     /// Measure against the budgets, in RTL cycles
     Bench(bench::Args),
+    /// Run random traffic with faults between two NICs, and judge everything
+    Soak(soak::Args),
     /// Write the generated documents; `--check` fails when one is stale
     Gen(generate::Args),
 }
@@ -74,6 +77,7 @@ fn main() -> anyhow::Result<()> {
         Command::Sanitize(a) => sanitize::run(a),
         Command::Fuzz(a) => fuzz::run(a),
         Command::Bench(a) => bench::run(a),
+        Command::Soak(a) => soak::run(a),
         Command::Gen(a) => generate::run(a),
     }
 }

@@ -17,7 +17,7 @@ use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
 /// What this build does.
-const CAPS: u64 = caps::SEND
+pub const CAPS: u64 = caps::SEND
     | caps::WRITE
     | caps::READ
     | caps::ATOMIC

@@ -1,5 +1,8 @@
 //! Faults of a wire: each frame is dropped, doubled, delayed past others, or changed, by chance from a seed.
 use crate::nic::Random;
+use rocenic_contract::wire::{bth, eth, ip, udp};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Chances of each fault, 0.0 to 1.0.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -9,6 +12,23 @@ pub struct Faults {
     pub reorder: f64,
     /// One bit flips.
     pub corrupt: f64,
+    /// Frames with this BTH opcode meet each fault at least with this chance.
+    pub favoured: Option<(u8, f64)>,
+}
+impl Faults {
+    /// The same for every frame with this opcode.
+    fn of(&self, opcode: u8) -> Faults {
+        match self.favoured {
+            Some((o, least)) if o == opcode => Faults {
+                drop: self.drop.max(least),
+                duplicate: self.duplicate.max(least),
+                reorder: self.reorder.max(least),
+                corrupt: self.corrupt.max(least),
+                favoured: None,
+            },
+            _ => self.clone(),
+        }
+    }
 }
 
 /// What a wire did to the frames of one direction.
@@ -23,13 +43,56 @@ pub struct FaultCounts {
     pub cut: u64,
 }
 
+/// A frame as the wire had it, and what happened to it.
+#[derive(Clone, Debug, Default)]
+pub struct Logged {
+    /// Cycle in which it arrives, or would have without faults.
+    pub at: u64,
+    /// Its headers as they were sent.
+    pub head: Vec<u8>,
+    pub dropped: bool,
+    pub duplicated: bool,
+    pub reordered: bool,
+    /// The whole frame as it arrives, when a bit was flipped.
+    pub corrupted: Option<Vec<u8>>,
+}
+impl Logged {
+    /// How many of it arrive.
+    pub fn copies(&self) -> u64 {
+        match (self.dropped, self.duplicated) {
+            (true, _) => 0,
+            (_, true) => 2,
+            _ => 1,
+        }
+    }
+}
+/// The log of one direction. Clones are the same log.
+#[derive(Clone, Debug, Default)]
+pub struct FaultLog(Arc<Mutex<Vec<Logged>>>);
+impl FaultLog {
+    /// What was logged since the last call.
+    pub fn take(&self) -> Vec<Logged> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+    fn add(&self, entry: Logged) {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        log.push(entry);
+    }
+}
+
 /// A reordered frame is this many cycles late at most.
 const LATE: u64 = 2_000;
+/// Bytes of a frame in the log: Ethernet, IPv4, UDP, BTH and the longest header behind it.
+const LOGGED_BYTES: usize = 96;
 
 pub(super) struct Injector {
     faults: Faults,
     random: Random,
     pub counts: FaultCounts,
+    spare: Option<u32>,
+    log: Option<FaultLog>,
+    /// How often each packet was lost, by its BTH without the AckReq bit.
+    lost: HashMap<[u8; bth::BYTES], u32>,
 }
 impl Injector {
     pub fn new(faults: Faults, seed: u64) -> Injector {
@@ -37,31 +100,74 @@ impl Injector {
             faults,
             random: Random::new(seed),
             counts: FaultCounts::default(),
+            spare: None,
+            log: None,
+            lost: HashMap::new(),
         }
+    }
+    /// Loses a packet at most `spare` times, and logs every frame.
+    pub fn with(self, spare: Option<u32>, log: Option<FaultLog>) -> Injector {
+        Injector { spare, log, ..self }
+    }
+    /// This packet has been lost as often as is allowed.
+    fn spared(&self, key: &[u8; bth::BYTES]) -> bool {
+        let lost = self.lost.get(key).copied().unwrap_or_default();
+        self.spare.is_some_and(|most| lost >= most)
     }
     /// Gives what arrives of a frame to `out`, with the cycle of arrival.
     pub fn pass(&mut self, at: u64, mut bytes: Vec<u8>, mut out: impl FnMut(u64, Vec<u8>)) {
         self.counts.passed += 1;
-        if self.random.chance(self.faults.drop) {
-            self.counts.dropped += 1;
-            return;
-        }
-        if self.random.chance(self.faults.corrupt) {
-            self.counts.corrupted += 1;
-            let bit = self.random.below(bytes.len() as u64 * 8);
-            bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
-        }
-        let late = if self.random.chance(self.faults.reorder) {
-            self.counts.reordered += 1;
-            1 + self.random.below(LATE)
-        } else {
-            0
+        let logs = self.log.is_some();
+        let mut entry = Logged {
+            at,
+            ..Logged::default()
         };
-        if self.random.chance(self.faults.duplicate) {
-            self.counts.duplicated += 1;
-            let after = self.random.below(LATE);
-            out(at + late + after, bytes.clone());
+        if logs {
+            entry.head = bytes[..bytes.len().min(LOGGED_BYTES)].to_vec();
         }
-        out(at + late, bytes);
+        let key = packet(&bytes);
+        let faults = self.faults.of(key[bth::OPCODE.byte()]);
+        let spared = self.spared(&key);
+        entry.dropped = self.random.chance(faults.drop) && !spared;
+        if entry.dropped {
+            self.counts.dropped += 1;
+        } else {
+            if self.random.chance(faults.corrupt) && !spared {
+                self.counts.corrupted += 1;
+                let bit = self.random.below(bytes.len() as u64 * 8);
+                bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+                entry.corrupted = Some(if logs { bytes.clone() } else { vec![] });
+            }
+            let mut late = 0;
+            entry.reordered = self.random.chance(faults.reorder) && !spared;
+            if entry.reordered {
+                self.counts.reordered += 1;
+                late = 1 + self.random.below(LATE);
+            }
+            entry.duplicated = self.random.chance(faults.duplicate);
+            if entry.duplicated {
+                self.counts.duplicated += 1;
+                let after = self.random.below(LATE);
+                out(at + late + after, bytes.clone());
+            }
+            out(at + late, bytes);
+        }
+        let lost = entry.dropped || entry.reordered || entry.corrupted.is_some();
+        if lost && self.spare.is_some() {
+            *self.lost.entry(key).or_default() += 1;
+        }
+        if let Some(log) = &self.log {
+            log.add(entry);
+        }
     }
+}
+/// What tells a packet from others, resent ones apart.
+fn packet(frame: &[u8]) -> [u8; bth::BYTES] {
+    const AT: usize = eth::BYTES + ip::v4::BYTES + udp::BYTES;
+    let mut key = [0; bth::BYTES];
+    if let Some(b) = frame.get(AT..AT + bth::BYTES) {
+        key.copy_from_slice(b);
+        key[bth::ACKREQ.byte()] = 0;
+    }
+    key
 }

@@ -8,7 +8,7 @@ mod faults;
 mod unix;
 
 pub use capture::{Capture, CaptureError};
-pub use faults::{FaultCounts, Faults};
+pub use faults::{FaultCounts, FaultLog, Faults, Logged};
 pub use unix::{UnixAddress, UnixEnd, UnixError, UnixPort};
 
 use crate::nic::{Error as NicError, Nic};
@@ -38,6 +38,10 @@ pub struct LinkConfig {
     pub seed: u64,
     /// From this cycle on nothing arrives any more.
     pub cut_at: Option<u64>,
+    /// A packet is lost at most this often, its repetitions counted together (without end by default).
+    pub spare: Option<u32>,
+    /// Where every frame is logged, by direction: from the first end, from the second.
+    pub log: Option<[FaultLog; 2]>,
 }
 impl Default for LinkConfig {
     /// One microsecond, no faults.
@@ -47,6 +51,8 @@ impl Default for LinkConfig {
             faults: Faults::default(),
             seed: 1,
             cut_at: None,
+            spare: None,
+            log: None,
         }
     }
 }
@@ -87,6 +93,10 @@ pub fn link(config: &LinkConfig, capture: Option<Capture>) -> (LinkEnd, LinkEnd)
         injector: Injector::new(
             config.faults.clone(),
             config.seed.wrapping_mul(2).wrapping_add(side),
+        )
+        .with(
+            config.spare,
+            config.log.as_ref().map(|l| l[side as usize].clone()),
         ),
         config: config.clone(),
         to,

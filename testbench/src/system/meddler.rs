@@ -42,7 +42,15 @@ impl Meddler {
             .write(iova, bytes)
             .expect("the address lies in a piece that was taken");
     }
-    /// The same just before the next send doorbell: what the driver wrote there does not reach the device.
+    /// Reads host memory, past the driver.
+    pub fn read_memory(&self, iova: u64, bytes: usize) -> Vec<u8> {
+        let mut v = vec![0; bytes];
+        self.space
+            .read(iova, &mut v)
+            .expect("the address lies in a piece that was taken");
+        v
+    }
+    /// Writes into host memory just before the next send doorbell: what the driver wrote there does not reach the device.
     pub fn plant(&self, iova: u64, bytes: &[u8]) {
         self.state().planted = Some((iova, bytes.to_vec()));
     }

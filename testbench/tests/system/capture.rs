@@ -68,6 +68,7 @@ fn tshark_scapy_and_another_icrc_agree_on_every_frame() {
         duplicate: 0.02,
         reorder: 0.02,
         corrupt: 0.0,
+        ..Faults::default()
     };
     for (name, faults) in [("clean", Faults::default()), ("bad-wire", bad_wire)] {
         let path = captured(name, LEN, faults);

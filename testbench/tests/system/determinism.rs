@@ -24,6 +24,7 @@ fn run(name: &str, seed: u64) -> Run {
         duplicate: 0.02,
         reorder: 0.03,
         corrupt: 0.02,
+        ..Faults::default()
     };
     let r = transfer(config, 100_000, 3);
     let capture = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

@@ -8,6 +8,7 @@ mod foreign;
 mod foreign_gather;
 mod foreign_reads;
 mod foreign_requester;
+mod fuzz;
 mod isolation;
 mod keys;
 mod killed;
@@ -16,6 +17,7 @@ mod pair;
 mod query;
 mod reads;
 mod scatter;
+mod soak;
 mod traffic;
 mod unix;
 

@@ -193,6 +193,7 @@ fn a_write_arrives_through_a_bad_wire() {
         duplicate: 0.02,
         reorder: 0.02,
         corrupt: 0.02,
+        ..Faults::default()
     };
     write_and_announce(config, 200_000);
 }

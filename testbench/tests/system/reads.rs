@@ -19,6 +19,7 @@ fn bad_wire(seed: u64) -> PairConfig {
         duplicate: 0.02,
         reorder: 0.02,
         corrupt: 0.02,
+        ..Faults::default()
     };
     config
 }

@@ -436,7 +436,21 @@ pub const TRANSPORT: &[Row] = &[
     ),
     row(
         "mixed traffic through faults, in every state, against a model",
-        &["random_traffic_of_64_queue_pairs_with_loss_and_duplicates"],
+        &[
+            "random_traffic_of_64_queue_pairs_with_loss_and_duplicates",
+            "mixed_messages_through_faults_arrive_complete_and_in_order_as_the_model_says",
+        ],
+    ),
+    row(
+        "two WRITEs to one place keep their order",
+        &["payloads_for_one_place_land_in_their_order"],
+    ),
+    row(
+        "noise, mutated frames, WQEs, doorbells and register writes harm nobody",
+        &[
+            "a_queue_pair_among_random_and_mutated_frames_is_served_and_other_memory_is_untouched",
+            "random_wqes_doorbells_pushes_and_register_writes_harm_no_other_queue_pair",
+        ],
     ),
     row(
         "the device hears nothing of a late packet of an earlier life",
