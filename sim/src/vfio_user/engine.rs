@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, SyncSender, TryRecvError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a client asks of a NIC.
 pub enum Order {
@@ -52,6 +52,8 @@ const SETTLE: u64 = 16_384;
 const RESET_LIMIT: u64 = 1_000_000;
 /// Pause of a NIC at rest between two looks at a socket it is plugged into.
 const LOOK: Duration = Duration::from_millis(1);
+/// How long a look waits for a client that has read one half of a 64-bit register.
+const HALVES: Duration = Duration::from_millis(100);
 /// What a read gives that nobody answers.
 const ALL_ONES: u32 = u32::MAX;
 
@@ -79,8 +81,8 @@ pub struct Engine {
     busy_at: u64,
     /// The read under way, its address, and the cycle after which it is given up.
     read: Option<(Sender<u32>, u64, u64)>,
-    /// The client has read the low half of a 64-bit register, which latched the high one.
-    latched: bool,
+    /// When the client read the low half of a 64-bit register, which latched the high one.
+    latched: Option<Instant>,
     /// Registers that somebody wants to look at.
     looks: VecDeque<(u64, Sender<u32>)>,
     /// How often both NICs have come to rest.
@@ -96,7 +98,7 @@ impl Engine {
             seat,
             busy_at: 0,
             read: None,
-            latched: false,
+            latched: None,
             looks: VecDeque::new(),
             rests: 0,
         }
@@ -173,7 +175,8 @@ impl Engine {
     }
     /// Begins the next look, unless it would come between the halves of a register.
     fn look(&mut self) {
-        if self.read.is_some() || self.latched {
+        let between = self.latched.is_some_and(|at| at.elapsed() < HALVES);
+        if self.read.is_some() || between {
             return;
         }
         if let Some((addr, answer)) = self.looks.pop_front() {
@@ -185,7 +188,7 @@ impl Engine {
         self.read = Some((answer, addr, self.nic.cycle() + READ_LIMIT));
     }
     fn at_rest(&self) -> bool {
-        self.read.is_none() && self.nic.cycle() - self.busy_at >= SETTLE
+        self.read.is_none() && self.looks.is_empty() && self.nic.cycle() - self.busy_at >= SETTLE
     }
     fn take(&mut self, order: Order) -> Result<(), Error> {
         self.busy_at = self.nic.cycle();
@@ -197,7 +200,7 @@ impl Engine {
                 strobe,
             } => self.nic.push(addr, &bytes, strobe),
             Order::Read { addr, answer } => {
-                self.latched = regs::latches(addr);
+                self.latched = regs::latches(addr).then(Instant::now);
                 self.start_read(addr, answer);
             }
             Order::Look { addrs, answer } => {
@@ -208,7 +211,7 @@ impl Engine {
             Order::BusMaster(on) => self.nic.set_bus_master(on),
             Order::Reset(answer) => {
                 self.reset()?;
-                self.latched = false;
+                self.latched = None;
                 // who asked may be gone
                 let _ = answer.send(());
             }

@@ -94,12 +94,27 @@ fn message(command: u16, body: Vec<u8>, files: Vec<File>) -> Step {
 }
 /// How every client begins.
 pub fn greeting() -> Step {
+    greet(b"{}\0")
+}
+/// How a client begins that only looks.
+pub fn looking() -> Step {
+    greet(format!("{{\"capabilities\":{{{OBSERVER}}}}}\0").as_bytes())
+}
+/// Whether a step says that its client only looks.
+pub fn looks(s: &Step) -> bool {
+    let Step::Message { command, body, .. } = s else {
+        return false;
+    };
+    let mut places = body.windows(OBSERVER.len());
+    *command == command::VERSION && places.any(|w| w == OBSERVER.as_bytes())
+}
+fn greet(text: &[u8]) -> Step {
     let mut body = Version {
         major: MAJOR,
         minor: MINOR,
     }
     .to_bytes();
-    body.extend_from_slice(b"{}\0");
+    body.extend_from_slice(text);
     message(command::VERSION, body, vec![])
 }
 fn store(region: u32, offset: u64, data: &[u8]) -> Step {
@@ -311,8 +326,10 @@ fn step(r: &mut Random) -> Step {
 /// A case from nothing.
 pub fn invent(r: &mut Random) -> Case {
     let mut case = vec![];
-    if !r.chance(0.05) {
-        case.push(greeting());
+    match r.below(20) {
+        0 => {}
+        1..4 => case.push(looking()),
+        _ => case.push(greeting()),
     }
     if r.chance(0.8) {
         case.push(enable());

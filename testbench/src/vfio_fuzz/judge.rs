@@ -1,5 +1,5 @@
 //! Plays a case against a server and says what the server did wrong.
-use super::case::{Case, File, Step, enable, greeting};
+use super::case::{Case, File, Step, enable, greeting, looking, looks};
 use anyhow::{Context as _, Result, bail, ensure};
 use rocenic_contract::{pci, regs};
 use rocenic_vfio_user::channel::{Channel, ChannelError};
@@ -146,10 +146,12 @@ pub fn play(path: &Path, case: &Case) -> Result<Vec<Feature>> {
     let mut c = Client::connect(path)?;
     let mut features = vec![];
     let (mut greeted, mut before) = (false, (0, SILENT));
+    let first = case.iter().find(|s| matches!(s, Step::Message { .. }));
+    let first_looks = first.is_some_and(looks);
     for (n, s) in case.iter().enumerate() {
         let (command, what, answer) = match s {
             Step::Intruder => {
-                intrude(path, greeted)?;
+                intrude(path, greeted, first_looks)?;
                 continue;
             }
             Step::Raw(b) => {
@@ -171,7 +173,11 @@ pub fn play(path: &Path, case: &Case) -> Result<Vec<Feature>> {
                 let allowed = flags & flag::TYPE == flag::COMMAND
                     && (*command == command::VERSION) != greeted;
                 let sent = c.send(s);
-                if flags & flag::NO_REPLY != 0 && allowed && sent.is_ok() && greeted {
+                if flags & flag::NO_REPLY != 0 && allowed && sent.is_ok() {
+                    if !greeted {
+                        // taken or not, nobody tells
+                        break;
+                    }
                     (*command, kind, SILENT)
                 } else {
                     match sent.ok().map(|()| c.hear(*command)).transpose() {
@@ -223,24 +229,31 @@ fn feature_of(command: u16, body: &[u8]) -> u64 {
         _ => word(0).min(16),
     }
 }
-/// A second client is refused while there is a first one that has said something, and taken otherwise.
-fn intrude(path: &Path, greeted: bool) -> Result<()> {
+/// Beside a first client that uses the device, a second one is refused; one that only looks is served.
+fn intrude(path: &Path, greeted: bool, first_looks: bool) -> Result<()> {
     let mut other = Client::connect(path)?;
     if !greeted {
         return Ok(());
     }
-    other.send(&greeting())?;
-    match other.hear(command::VERSION)? {
-        Heard::Answer(_, 0) => bail!("a second client was taken beside the first one"),
-        _ => Ok(()),
+    if !first_looks {
+        other.send(&greeting())?;
+        if let Heard::Answer(_, 0) = other.hear(command::VERSION)? {
+            bail!("a second client was taken beside the first one");
+        }
     }
+    let mut looker = Client::connect(path)?;
+    looker.ask(&looking())?;
+    let look = read_of(pci::REGISTER_BAR, regs::control::MAGIC, 4);
+    let body = looker.ask(&look).context("one that only looks")?;
+    let magic = body.get(Access::BYTES..).unwrap_or_default();
+    ensure!(
+        magic == regs::MAGIC_VALUE.to_le_bytes(),
+        "{magic:x?} is seen"
+    );
+    Ok(())
 }
-
-/// Whether the server serves the next client as if nothing had happened.
-pub fn healthy(path: &Path) -> Result<()> {
-    let mut c = Client::connect(path)?;
-    c.ask(&greeting())?;
-    let access = |region, offset, count| Step::Message {
+fn read_of(region: u32, offset: u64, count: u32) -> Step {
+    Step::Message {
         command: command::REGION_READ,
         flags: flag::COMMAND,
         size: None,
@@ -251,9 +264,15 @@ pub fn healthy(path: &Path) -> Result<()> {
         }
         .to_bytes(),
         files: vec![],
-    };
+    }
+}
+
+/// Whether the server serves the next client as if nothing had happened.
+pub fn healthy(path: &Path) -> Result<()> {
+    let mut c = Client::connect(path)?;
+    c.ask(&greeting())?;
     let read = |c: &mut Client, region, offset| -> Result<u32> {
-        let body = c.ask(&access(region, offset, 4))?;
+        let body = c.ask(&read_of(region, offset, 4))?;
         let data = body.get(Access::BYTES..).and_then(|d| d.try_into().ok());
         Ok(u32::from_le_bytes(data.context("a short answer")?))
     };
