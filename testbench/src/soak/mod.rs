@@ -7,6 +7,7 @@
 //! pair, and what the counters must be (`coverage`). The campaign is a list of episodes that can be interrupted, resumed,
 //! and replayed one by one.
 mod coverage;
+mod focus;
 mod host;
 mod memory;
 mod plan;
@@ -14,7 +15,8 @@ mod queue;
 mod report;
 
 pub use coverage::{Fault, STATES, legal, opcodes};
-pub use plan::{Focus, Kind, Plan};
+pub use focus::Focus;
+pub use plan::{Kind, Plan};
 pub use report::table;
 
 use crate::system::{NicReport, Pair, PairConfig, exchange};

@@ -511,6 +511,7 @@ pub const FAULTS: &[Row] = &[
         &[
             "a_sequence_nak_makes_it_go_back_to_exactly_that_packet",
             "lost_packets_and_lost_acks_are_made_good",
+            "mixed_messages_through_faults_arrive_complete_and_in_order_as_the_model_says",
         ],
     ),
     row(
@@ -582,6 +583,7 @@ pub const FAULTS: &[Row] = &[
         &[
             "impossible_doorbells_are_refused_and_pushes_fall_back_to_the_ring",
             "an_impossible_doorbell_changes_nothing",
+            "a_doorbell_that_a_later_push_overtakes_is_no_wrong_one",
         ],
     ),
     row(
