@@ -256,8 +256,8 @@ pub fn check_counters(
         silent.count() as u64,
     );
     ensure!(
-        n(Counter::RetryExceeded) <= silent,
-        "retries of {} queue pairs ran out, at most {silent} peers are silent",
+        n(Counter::RetryExceeded) <= silent + bad,
+        "retries of {} queue pairs ran out, at most {silent} peers are silent and {bad} refused something",
         n(Counter::RetryExceeded)
     );
     // repeated for each time the request comes again

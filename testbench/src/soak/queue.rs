@@ -352,7 +352,11 @@ impl<'p> Side<'p> {
         let ok = match (self.plan.end, self.send_error) {
             (End::Done, _) => false,
             (_, Some(_)) => w.status == Status::WrFlushErr,
-            (End::BadKey { at, .. }, None) if own => id == at && w.status == Status::RemAccessErr,
+            // when the NAK, which comes once, is lost, the other side is silent; so may be what it acknowledged before
+            (End::BadKey { at, .. }, None) if own => {
+                id == at && w.status == Status::RemAccessErr
+                    || id <= at && w.status == Status::RetryExcErr
+            }
             // the other side is silent; or this side was put into ERROR, or met an error as responder
             (End::Fails { .. }, None) if !own => {
                 w.status == Status::RetryExcErr || w.status == Status::WrFlushErr && self.in_error()
