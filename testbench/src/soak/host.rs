@@ -62,11 +62,6 @@ impl Host<'_> {
             let lived = self.live(&c, life, &mut seen);
             lived.map_err(|e| anyhow::anyhow!("life {i}: {e:#}\n{}", counted(&c)))?;
         }
-        // frames that were late
-        let end = c.now_ns() + SETTLE_NS;
-        while c.now_ns() < end {
-            c.wait(end - c.now_ns())?;
-        }
         for k in Counter::ALL {
             seen.counters.push(c.counter(*k)?);
         }
@@ -91,6 +86,23 @@ impl Host<'_> {
         self.say.say(c, Word::Over);
         while !over {
             over = matches!(self.hear(c)?, Word::Over);
+        }
+        // late frames have arrived and were answered; nothing completes a second time
+        let end = c.now_ns() + SETTLE_NS;
+        while c.now_ns() < end {
+            c.wait(end - c.now_ns())?;
+        }
+        let mut late = vec![];
+        for q in &cqs {
+            q.poll(64, &mut late)?;
+        }
+        if let Some(w) = late.first() {
+            let s = sides.iter().find(|s| s.number() == w.qpn);
+            let s = s.map(Side::describe).unwrap_or_default();
+            bail!(
+                "{} completions after everything was over, first {w:?}\n{s}",
+                late.len()
+            );
         }
         let completed: Vec<usize> = sides.iter().map(Side::sure).collect();
         memory.check_end(&self.t, life, &completed)?;
