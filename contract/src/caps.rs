@@ -26,6 +26,8 @@ flags! {
     UC = bit 9;
     /// Unreliable datagrams.
     UD = bit 10;
+    /// Shared receive queues.
+    SRQ = bit 11;
     /// IPv4.
     IPV4 = bit 16;
     /// IPv6.

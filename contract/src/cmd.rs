@@ -30,13 +30,14 @@ pub mod opcode {
         CREATE_MR CreateMr = 6;
         /// Removes a region (`destroy`); ends when DMA under it has drained.
         DESTROY_MR DestroyMr = 7;
-        /// Makes a queue pair in RESET (`create_qp`).
+        /// Makes a queue pair in RESET (`create_qp`), or a shared receive queue (flag SRQ).
         CREATE_QP CreateQp = 8;
         /// Changes state or attributes (`modify_qp`).
         MODIFY_QP ModifyQp = 9;
         /// Reads state (`destroy` in, `query_qp` out).
         QUERY_QP QueryQp = 10;
-        /// Removes a queue pair (`destroy`); ends when DMA under it has drained.
+        /// Removes a queue pair (`destroy`); ends when DMA under it has drained. A shared receive queue is refused while a
+        /// queue pair uses it.
         DESTROY_QP DestroyQp = 11;
         /// Gives a region another key, alive whether or not the old one was (`rekey_mr`); ends when DMA under the old one
         /// has drained.
@@ -207,6 +208,10 @@ pub mod create_qp {
         SQ_IOVA sq_iova: u64;
         /// IOVA of the receive ring, aligned likewise.
         RQ_IOVA rq_iova: u64;
+        /// Number of the shared receive queue (flag USES_SRQ).
+        SRQN srqn: u32 [24];
+        /// Zero.
+        RESERVED1 reserved1: u8;
     }
 }
 /// MODIFY_QP.
@@ -367,6 +372,11 @@ pub mod qp_flag {
         QpFlag, source "ibv_qp_init_attr";
         /// Every send WQE completes with a CQE.
         SQ_SIG_ALL = bit 0;
+        /// Not a queue pair but a shared receive queue: a receive ring under a queue pair's number, and nothing else. It
+        /// stays in RESET; PD, doorbell page and receive ring are given, all else is 0.
+        SRQ = bit 1;
+        /// Receives go to the shared receive queue `srqn`, which is of the same PD; the receive ring is 0.
+        USES_SRQ = bit 2;
     }
 }
 /// Bits of `modify_qp::ATTR_MASK`.

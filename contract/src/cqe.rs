@@ -8,7 +8,7 @@ layout! { ($)
     QPN qpn: u32 [24];
     /// `cqe::opcode`.
     OPCODE opcode: u8;
-    /// Free-running index of the completed send or receive WQE.
+    /// Free-running index of the completed send or receive WQE; of a shared receive queue's, its index there.
     WQE_INDEX wqe_index: u16;
     /// `cqe::flag` bits.
     FLAGS flags: u8;

@@ -38,7 +38,7 @@ pub mod event {
         QP_REQUEST_ERROR QpRequestError = 5;
         /// First valid packet in RTR.
         COMM_ESTABLISHED CommEstablished = 6;
-        /// Last WQE of an error-state QP's receive queue was taken.
+        /// A QP in ERROR takes no more WQEs of its shared receive queue: those it took have completed; `number` is the QPN.
         LAST_WQE_REACHED LastWqeReached = 7;
         /// SQD is reached: nothing outstanding.
         SQ_DRAINED SqDrained = 8;
@@ -48,5 +48,7 @@ pub mod event {
         PORT_ERROR PortError = 10;
         /// The device met an error no queue pair can be blamed for.
         DEVICE_FATAL DeviceFatal = 11;
+        /// A shared receive queue has fewer WQEs left than its limit, which is disarmed; `number` is its number.
+        SRQ_LIMIT_REACHED SrqLimitReached = 12;
     }
 }

@@ -107,6 +107,8 @@ crate::layout::registers! {
     CQ_ARM_SOLICITED: WO = 0;
     /// Consumer index of an event queue and arm it, layout `QueueDoorbell`.
     EQ_CI: WO = 0;
+    /// Limit of a shared receive queue, layout `QueueDoorbell`: one event when fewer WQEs are left; 0 is no limit.
+    SRQ_LIMIT: WO = 0;
 }
 
 /// Registers that have fields, and their layouts.
@@ -230,7 +232,7 @@ pub mod queue_doorbell {
     layout! { ($)
         /// A doorbell write.
         QueueDoorbell, queue_doorbell_fields, Little, source "this contract";
-        /// Free-running 16-bit producer or consumer index.
+        /// Free-running 16-bit producer or consumer index, or a limit.
         INDEX index: u16;
         /// QPN, CQN or EQN; the low 16 bits.
         NUMBER number: u16;

@@ -269,15 +269,16 @@ impl CqInner {
                 e.flags
             )));
         }
-        let (queue, name) = if receive {
-            (&queues.rq, "receive")
-        } else {
-            (&queues.sq, "send")
-        };
         let second_block = !receive
             && status != Status::Success
-            && queue.first_word::<{ wqe::BYTES }>(e.wqe_index) as u8 == WqeOpcode::MoreSge.number();
-        c.id = queue.retire(e.wqe_index).ok_or_else(|| {
+            && queues.sq.first_word::<{ wqe::BYTES }>(e.wqe_index) as u8
+                == WqeOpcode::MoreSge.number();
+        let (id, name) = if receive {
+            (queues.rq.retire(e.wqe_index), "receive")
+        } else {
+            (queues.sq.retire(e.wqe_index), "send")
+        };
+        c.id = id.ok_or_else(|| {
             let n = e.wqe_index;
             bad(format!(
                 "completion of {name} WQE {n} of QP {}, which is not posted",
@@ -308,7 +309,15 @@ impl CqInner {
         while let Some(e) = self.take(&mut s)? {
             s.parked.push_back(e);
         }
-        s.parked.retain(|e| e.qpn != qpn);
+        let queues = s.queues.get(qpn as usize).cloned().flatten();
+        s.parked.retain(|e| {
+            let gone = e.qpn == qpn;
+            if gone && e.flags as u64 & cqe::flag::RECEIVE != 0 {
+                // a shared queue goes on: what this one took of it is done with
+                queues.as_ref().map(|q| q.rq.retire(e.wqe_index));
+            }
+            !gone
+        });
         Ok(())
     }
     pub fn detach(&self, qpn: u32) -> Result<()> {

@@ -37,18 +37,18 @@ pub enum Error {
         waited_ns: u64,
     },
     #[error(
-        "QP {qpn}: {call} refused: {queue} queue full ({used} of {size}); poll the completion queue"
+        "{object}: {call} refused: {queue} queue full ({used} of {size}); poll the completion queue"
     )]
     QueueFull {
-        qpn: u32,
+        object: String,
         call: &'static str,
         queue: &'static str,
         used: u32,
         size: u32,
     },
-    #[error("QP {qpn}: {call} refused: {what}")]
+    #[error("{object}: {call} refused: {what}")]
     BadRequest {
-        qpn: u32,
+        object: String,
         call: &'static str,
         what: String,
     },

@@ -21,7 +21,7 @@
 //! | `pd`, `mr` | protection domains, regions |
 //! | `cq`, `event` | completions, events |
 //! | `asynchronous` | waiting on a tokio runtime (feature `async`) |
-//! | `qp`, `request` | queue pairs, work requests |
+//! | `srq`, `qp`, `request` | shared receive queues, queue pairs, work requests |
 //! | `monitor` | registers and counters, beside the program that uses the device |
 //!
 //! Imports go upwards in this table only (`asynchronous` stands above all). Nothing a device writes makes the driver panic: what cannot be is
@@ -42,6 +42,7 @@ mod pd;
 mod qp;
 mod request;
 mod ring;
+mod srq;
 pub mod transport;
 
 /// Atomics of `indices`.
@@ -67,4 +68,5 @@ pub use rocenic_contract as contract;
 pub use rocenic_contract::caps::pmtu::Pmtu;
 pub use rocenic_contract::cqe::opcode::CqeOpcode;
 pub use rocenic_contract::status::Status;
+pub use srq::Srq;
 pub use transport::{Transport, TransportError, UserMemory};

@@ -4,6 +4,7 @@ use crate::cq::Cq;
 use crate::error::Result;
 use crate::mr::{Access, Mr, MrBuilder};
 use crate::qp::QpBuilder;
+use crate::srq::Srq;
 use crate::transport::UserMemory;
 use std::sync::Arc;
 
@@ -46,6 +47,10 @@ impl Pd {
     /// As `alloc_mr`, with more to choose.
     pub fn mr(&self, bytes: usize, access: Access) -> MrBuilder<'_> {
         MrBuilder::new(self, bytes, access)
+    }
+    /// A shared receive queue with room for at least `entries` receives.
+    pub fn create_srq(&self, entries: u32) -> Result<Srq> {
+        Srq::create(self, entries)
     }
     /// A reliable connection whose completions go to these queues.
     pub fn qp(&self, send_cq: &Cq, recv_cq: &Cq) -> QpBuilder {

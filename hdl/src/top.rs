@@ -459,6 +459,9 @@ impl Logic for roce_nic {
         self.rx_path.bell_valid.next = self.control.rq_valid.val();
         self.control.rq_ready.next = self.rx_path.bell_ready.val();
         self.rx_path.bell.next = self.control.rq.val();
+        self.rx_path.limit_valid.next = self.control.limit_valid.val();
+        self.control.limit_ready.next = self.rx_path.limit_ready.val();
+        self.rx_path.limit.next = self.control.limit.val();
         self.axi_read.rq_req_valid.next = self.rx_path.rd_valid.val();
         self.rx_path.rd_ready.next = self.axi_read.rq_req_ready.val();
         self.axi_read.rq_req.next = self.rx_path.rd.val();

@@ -59,6 +59,10 @@ pub struct QpCfg {
     pub access: Bits<4>,
     /// Every send WQE completes with a CQE.
     pub sq_sig_all: Bit,
+    /// It is a shared receive queue; it uses one, `srqn`.
+    pub srq: Bit,
+    pub uses_srq: Bit,
+    pub srqn: Bits<QP_W>,
 }
 
 /// What a `QpOp` asks of an engine.
@@ -126,7 +130,7 @@ pub struct RqView {
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct QpFault {
     pub qpn: Bits<QP_W>,
-    /// `contract` EQE type; COMM_ESTABLISHED and SQ_DRAINED are only told; 0: no event is due, the error's CQE says it all.
+    /// `contract` EQE type; COMM_ESTABLISHED, SQ_DRAINED, LAST_WQE_REACHED and SRQ_LIMIT_REACHED are only told; 0: no event is due, the error's CQE says it all.
     pub etype: Bits<8>,
     /// Number of the failed check in `contract::rules`.
     pub syndrome: Bits<16>,

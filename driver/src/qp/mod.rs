@@ -4,6 +4,7 @@ mod connection;
 mod post;
 
 pub use connection::{Connection, Endpoint};
+pub(crate) use post::receive_entry;
 
 use crate::context::{Inner, Port, lock, mac_number, not_destroyed};
 use crate::cq::{Cq, CqInner};
@@ -11,9 +12,11 @@ use crate::error::{Error, Result};
 use crate::mr::Access;
 use crate::pd::{Pd, PdInner};
 use crate::ring::WorkQueue;
+use crate::srq::{Srq, SrqInner};
 use rocenic_contract::caps;
 use rocenic_contract::cmd::create_qp::CreateQp;
 use rocenic_contract::cmd::modify_qp::ModifyQp;
+use rocenic_contract::cmd::qp_flag;
 use rocenic_contract::cmd::qp_state::QpState;
 use rocenic_contract::cmd::query_qp::QueryQp;
 use rocenic_contract::cmd::{attr, object::Object, opcode::Command, transport::QpTransport};
@@ -59,11 +62,26 @@ impl MayPostSends for Rts {}
 impl MayPostSends for Draining {}
 impl MayPostSends for Failed {}
 
+/// Where the receives of a queue pair are.
+pub(crate) enum Receives {
+    Own(WorkQueue),
+    Shared(Arc<SrqInner>),
+}
+impl Receives {
+    /// The receive with this index completed: its number, if it was outstanding.
+    pub fn retire(&self, index: u16) -> Option<u64> {
+        match self {
+            Receives::Own(q) => q.retire(index),
+            Receives::Shared(q) => q.retire(index),
+        }
+    }
+}
+
 /// Both work queues of a queue pair, shared with its completion queues.
 pub(crate) struct Queues {
     pub qpn: u32,
     pub sq: WorkQueue,
-    pub rq: WorkQueue,
+    pub rq: Receives,
 }
 
 /// A queue pair to be made.
@@ -76,6 +94,7 @@ pub struct QpBuilder {
     number: Option<u32>,
     psn: Option<u32>,
     inline_up_to: usize,
+    srq: Option<Srq>,
 }
 
 impl QpBuilder {
@@ -89,6 +108,7 @@ impl QpBuilder {
             number: None,
             psn: None,
             inline_up_to: wqe::MAX_INLINE,
+            srq: None,
         }
     }
     /// Sends that may be outstanding (rounded up to a power of two; 64).
@@ -99,6 +119,11 @@ impl QpBuilder {
     /// Receives that may be posted (rounded up to a power of two; 64).
     pub fn recv_depth(mut self, n: u32) -> Self {
         self.recv_depth = n;
+        self
+    }
+    /// Receives are those of a shared queue of the same protection domain; the receive depth is without meaning.
+    pub fn srq(mut self, srq: &Srq) -> Self {
+        self.srq = Some(srq.clone());
         self
     }
     /// QPN; the driver chooses otherwise.
@@ -128,6 +153,17 @@ impl QpBuilder {
         let sq_log2 = depth(ctx, "send depth", self.send_depth)?;
         let rq_log2 = depth(ctx, "receive depth", self.recv_depth)?;
         let psn_max = wire::bth::PSN.max();
+        if let Some(srq) = self
+            .srq
+            .as_ref()
+            .filter(|s| s.inner.pd.number != self.pd.inner.number)
+        {
+            return Err(Error::Argument {
+                what: "shared receive queue",
+                value: srq.number() as u64,
+                allowed: "one of the queue pair's protection domain".into(),
+            });
+        }
         if let Some(p) = self.psn.filter(|p| *p as u64 > psn_max) {
             let allowed = format!("0 to {psn_max:#x}");
             return Err(Error::Argument {
@@ -169,7 +205,15 @@ impl QpBuilder {
     fn make(&self, ctx: &Inner, qpn: u32, sq_log2: u8, rq_log2: u8) -> Result<Arc<Queues>> {
         let t = &ctx.transport;
         let sq = WorkQueue::new(t.alloc_dma(wqe::BYTES << sq_log2)?, 1 << sq_log2);
-        let rq = WorkQueue::new(t.alloc_dma(rqe::BYTES << rq_log2)?, 1 << rq_log2);
+        let (rq, rq_iova) = match &self.srq {
+            Some(srq) => (Receives::Shared(srq.inner.clone()), 0),
+            None => {
+                let rq = WorkQueue::new(t.alloc_dma(rqe::BYTES << rq_log2)?, 1 << rq_log2);
+                let iova = rq.iova();
+                (Receives::Own(rq), iova)
+            }
+        };
+        let srqn = self.srq.as_ref().map(Srq::number);
         let input = CreateQp {
             qpn,
             transport: QpTransport::Rc.number(),
@@ -178,9 +222,11 @@ impl QpBuilder {
             send_cqn: self.send_cq.inner.cqn as u16,
             recv_cqn: self.recv_cq.inner.cqn as u16,
             sq_log2,
-            rq_log2,
+            rq_log2: if srqn.is_some() { 0 } else { rq_log2 },
             sq_iova: sq.iova(),
-            rq_iova: rq.iova(),
+            rq_iova,
+            flags: srqn.map_or(0, |_| qp_flag::USES_SRQ as u8),
+            srqn: srqn.unwrap_or(0),
             ..Default::default()
         };
         ctx.command(Command::CreateQp, &input.to_bytes(), &|| {
@@ -190,7 +236,7 @@ impl QpBuilder {
     }
 }
 
-fn depth(ctx: &Inner, what: &'static str, n: u32) -> Result<u8> {
+pub(crate) fn depth(ctx: &Inner, what: &'static str, n: u32) -> Result<u8> {
     let max = 1u32 << ctx.limits.log2_ring;
     if n == 0 || n > max {
         return Err(Error::Argument {
@@ -230,12 +276,45 @@ impl Core {
         self.ctx()
             .command(Command::ModifyQp, &m.to_bytes(), &|| self.name())
     }
+    fn query(&self) -> Result<QueryQp> {
+        let input = Object {
+            number: self.qpn,
+            ..Default::default()
+        };
+        let ctx = self.ctx();
+        let name = || self.name();
+        let out = ctx
+            .mailbox
+            .query(&*ctx.transport, Command::QueryQp, &input.to_bytes(), &name)?;
+        Ok(QueryQp::from_bytes(&out))
+    }
     fn port(&self) -> Result<Port> {
         (*lock(&self.ctx().port)).ok_or_else(|| Error::BadRequest {
-            qpn: self.qpn,
+            object: self.name(),
             call: "connect",
             what: "the port has no addresses; call Context::set_port first".into(),
         })
+    }
+    /// What was taken of a shared queue completes, so that it is not lost with the queue pair. The device needs less than a
+    /// microsecond; when it is in trouble, what follows will say so.
+    fn give_up_shared(&self, queues: &Queues) {
+        const LOOKS: u32 = 100;
+        if let Receives::Own(_) = queues.rq {
+            return;
+        }
+        let stop = ModifyQp {
+            new_state: QpState::Error.number(),
+            ..Default::default()
+        };
+        if self.modify(stop).is_err() {
+            return;
+        }
+        for _ in 0..LOOKS {
+            match self.query() {
+                Ok(q) if q.rq_ci != q.rq_pi => {}
+                _ => return,
+            }
+        }
     }
     fn destroy(&mut self) -> Result<()> {
         let Some(queues) = self.queues.take() else {
@@ -245,6 +324,7 @@ impl Core {
             number: self.qpn,
             ..Default::default()
         };
+        self.give_up_shared(&queues);
         let done = self
             .ctx()
             .command(Command::DestroyQp, &input.to_bytes(), &|| self.name());
@@ -255,8 +335,10 @@ impl Core {
         match (&done, Arc::try_unwrap(queues)) {
             (Ok(()), _) => lock(&self.ctx().qpns).give_back(self.qpn),
             (Err(e), Ok(q)) => {
-                let rings = [q.sq.into_memory(), q.rq.into_memory()];
-                self.ctx().keep(e, rings);
+                self.ctx().keep(e, [q.sq.into_memory()]);
+                if let Receives::Own(rq) = q.rq {
+                    self.ctx().keep(e, [rq.into_memory()]);
+                }
             }
             // only the completion queues hold them too, and they have let go
             (Err(_), Err(_)) => {}
@@ -448,16 +530,7 @@ impl<S: State> Qp<S> {
     }
     /// State as the device has it.
     pub fn query(&self) -> Result<QueryQp> {
-        let input = Object {
-            number: self.core.qpn,
-            ..Default::default()
-        };
-        let ctx = self.core.ctx();
-        let name = || self.core.name();
-        let out = ctx
-            .mailbox
-            .query(&*ctx.transport, Command::QueryQp, &input.to_bytes(), &name)?;
-        Ok(QueryQp::from_bytes(&out))
+        self.core.query()
     }
     /// To ERROR: everything posted completes as flushed.
     pub fn fail(self) -> Result<Qp<Failed>> {
@@ -468,6 +541,7 @@ impl<S: State> Qp<S> {
     }
     /// To RESET: what is posted is forgotten, completions nobody polled are thrown away.
     pub fn reset(self) -> Result<Qp<Reset>> {
+        self.core.give_up_shared(self.core.queues());
         let qp: Qp<Reset> = self.go(ModifyQp {
             new_state: QpState::Reset.number(),
             ..Default::default()
@@ -476,7 +550,9 @@ impl<S: State> Qp<S> {
         qp.core.recv_cq.purge(qp.core.qpn)?;
         let q = qp.core.queues();
         q.sq.reset();
-        q.rq.reset();
+        if let Receives::Own(rq) = &q.rq {
+            rq.reset();
+        }
         Ok(qp)
     }
     /// Destroys it and says whether that worked.

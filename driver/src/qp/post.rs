@@ -1,7 +1,8 @@
 //! Posting: checks, encoding of ring entries, doorbells.
-use super::{Core, MayPostReceives, MayPostSends, Qp};
+use super::{Core, MayPostReceives, MayPostSends, Qp, Receives};
 use crate::error::{Error, Result};
 use crate::mr::{Access, Sge};
+use crate::pd::PdInner;
 use crate::request::{Data, RecvRequest, SendRequest};
 use crate::ring::WorkQueue;
 use rocenic_contract::regs::{self, doorbell};
@@ -9,10 +10,79 @@ use rocenic_contract::rqe::{self, Rqe};
 use rocenic_contract::sge;
 use rocenic_contract::wqe::{self, Wqe, atomic::WqeAtomic, opcode::WqeOpcode};
 
+/// Pieces must be of this protection domain, and writable when the device writes there.
+fn check_pieces(
+    pd: &PdInner,
+    pieces: &[Sge<'_>],
+    max: usize,
+    write: bool,
+) -> std::result::Result<u64, String> {
+    if pieces.len() > max {
+        return Err(format!(
+            "{} pieces of memory; a request takes {max}",
+            pieces.len()
+        ));
+    }
+    let mut length = 0;
+    for p in pieces {
+        let mr = p.mr();
+        if mr.pd_number() != pd.number {
+            return Err(format!(
+                "region {:#x} belongs to another protection domain",
+                mr.lkey()
+            ));
+        }
+        if write && !mr.access().contains(Access::LOCAL_WRITE) {
+            return Err(format!(
+                "region {:#x} may not be written; register it with Access::LOCAL_WRITE",
+                mr.lkey()
+            ));
+        }
+        length += p.len() as u64;
+    }
+    Ok(length)
+}
+
+/// Checks a receive request and makes its ring entry.
+pub(crate) fn receive_entry(
+    pd: &PdInner,
+    r: &RecvRequest<'_>,
+) -> std::result::Result<[u8; rqe::BYTES], String> {
+    check_pieces(pd, r.pieces, pd.ctx.max_recv_sge(), true)?;
+    let end = sge::Sge {
+        lkey: sge::END_LKEY,
+        ..Default::default()
+    };
+    let mut e = [end; rqe::MAX_SGE];
+    // a piece without bytes needs no entry
+    let mut real = r.pieces.iter().filter(|p| !p.is_empty());
+    for to in &mut e {
+        match real.next() {
+            Some(p) => *to = p.entry(),
+            None => break,
+        }
+    }
+    let entry = Rqe {
+        sge0_va: e[0].va,
+        sge0_length: e[0].length,
+        sge0_lkey: e[0].lkey,
+        sge1_va: e[1].va,
+        sge1_length: e[1].length,
+        sge1_lkey: e[1].lkey,
+        sge2_va: e[2].va,
+        sge2_length: e[2].length,
+        sge2_lkey: e[2].lkey,
+        sge3_va: e[3].va,
+        sge3_length: e[3].length,
+        sge3_lkey: e[3].lkey,
+    };
+    Ok(entry.to_bytes())
+}
+
 impl Core {
     fn refused(&self, call: &'static str, what: impl Into<String>) -> Error {
         Error::BadRequest {
-            qpn: self.qpn,
+            object: self.name(),
             call,
             what: what.into(),
         }
@@ -27,7 +97,7 @@ impl Core {
         let (used, size) = (q.used(), q.size());
         if used + entries > size {
             return Err(Error::QueueFull {
-                qpn: self.qpn,
+                object: self.name(),
                 call,
                 queue,
                 used,
@@ -35,39 +105,6 @@ impl Core {
             });
         }
         Ok(())
-    }
-    /// Pieces must be of this protection domain, and writable when the device writes there.
-    fn check_pieces(
-        &self,
-        call: &'static str,
-        pieces: &[Sge<'_>],
-        max: usize,
-        write: bool,
-    ) -> Result<u64> {
-        if pieces.len() > max {
-            let what = format!("{} pieces of memory; a request takes {max}", pieces.len());
-            return Err(self.refused(call, what));
-        }
-        let mut length = 0;
-        for p in pieces {
-            let mr = p.mr();
-            if mr.pd_number() != self.pd.number {
-                let what = format!(
-                    "region {:#x} belongs to another protection domain",
-                    mr.lkey()
-                );
-                return Err(self.refused(call, what));
-            }
-            if write && !mr.access().contains(Access::LOCAL_WRITE) {
-                let what = format!(
-                    "region {:#x} may not be written; register it with Access::LOCAL_WRITE",
-                    mr.lkey()
-                );
-                return Err(self.refused(call, what));
-            }
-            length += p.len() as u64;
-        }
-        Ok(length)
     }
     /// Checks a request and makes its WQE, of one or two blocks; says whether it may be pushed.
     fn encode(&self, r: &SendRequest<'_>) -> Result<(Block, Option<Block>, bool)> {
@@ -85,7 +122,7 @@ impl Core {
                 // what comes back goes into one piece
                 let back = !r.may_be_inline();
                 let max = if back { 1 } else { ctx.max_send_sge() };
-                self.check_pieces(CALL, p, max, back)?
+                check_pieces(&self.pd, p, max, back).map_err(|what| self.refused(CALL, what))?
             }
             Data::Inline(b) if b.len() > ctx.max_inline() => {
                 let max = ctx.max_inline();
@@ -255,43 +292,29 @@ impl<S: MayPostSends> Qp<S> {
 impl<S: MayPostReceives> Qp<S> {
     /// Gives the device a place for a message.
     pub fn post_recv(&mut self, r: &RecvRequest<'_>) -> Result<()> {
+        const CALL: &str = "post_recv";
         let core = &self.core;
-        let rq = &core.queues().rq;
-        core.room(rq, "post_recv", "receive", 1)?;
-        core.check_pieces("post_recv", r.pieces, core.ctx().max_recv_sge(), true)?;
-        let end = sge::Sge {
-            lkey: sge::END_LKEY,
-            ..Default::default()
-        };
-        let mut e = [end; rqe::MAX_SGE];
-        let mut real = r.pieces.iter().filter(|p| !p.is_empty());
-        for to in &mut e {
-            match real.next() {
-                Some(p) => *to = p.entry(),
-                None => break,
+        let rq = match &core.queues().rq {
+            Receives::Own(rq) => rq,
+            Receives::Shared(srq) => {
+                let what = format!(
+                    "its receives are those of SRQ {}; post them there",
+                    srq.number
+                );
+                return Err(core.refused(CALL, what));
             }
-        }
-        let entry = Rqe {
-            sge0_va: e[0].va,
-            sge0_length: e[0].length,
-            sge0_lkey: e[0].lkey,
-            sge1_va: e[1].va,
-            sge1_length: e[1].length,
-            sge1_lkey: e[1].lkey,
-            sge2_va: e[2].va,
-            sge2_length: e[2].length,
-            sge2_lkey: e[2].lkey,
-            sge3_va: e[3].va,
-            sge3_length: e[3].length,
-            sge3_lkey: e[3].lkey,
         };
-        let producer = rq.put(r.id, &entry.to_bytes());
+        core.room(rq, CALL, "receive", 1)?;
+        let entry = receive_entry(&core.pd, r).map_err(|what| core.refused(CALL, what))?;
+        let producer = rq.put(r.id, &entry);
         WorkQueue::publish();
         core.ctx().doorbell(doorbell::RQ, producer, core.qpn)
     }
-    /// Receives that can be posted before the queue is full.
+    /// Receives that can be posted before the queue is full; none here when they are those of a shared queue.
     pub fn recv_room(&self) -> u32 {
-        let rq = &self.core.queues().rq;
-        rq.size() - rq.used().min(rq.size())
+        match &self.core.queues().rq {
+            Receives::Own(rq) => rq.size() - rq.used().min(rq.size()),
+            Receives::Shared(_) => 0,
+        }
     }
 }

@@ -83,6 +83,8 @@ pub struct Cmd {
     pub enable: Signal<In, Bit>,
     pub is_ready: Signal<Out, Bit>,
     qps: Sdpram<QpEntry, QP_W>,
+    /// Queue pairs that use a shared receive queue.
+    sharers: Sdpram<Bits<{ QP_W + 1 }>, QP_W>,
     cqs: Sdpram<CqEntry, CQ_W>,
     mrs: Sdpram<Bit, MR_W>,
     clear: Clear<MR_W>,
@@ -101,7 +103,7 @@ impl Logic for Cmd {
     #[rtl]
     fn update(&mut self) {
         regs!(self, clock, eqs, now, telling, my_port, my_pmtu, out);
-        clocks!(self, clock, qps, cqs, mrs, clear, faults, verdict);
+        clocks!(self, clock, qps, sharers, cqs, mrs, clear, faults, verdict);
         self.clear.reset.next = self.reset.val();
         self.faults.reset.next = self.reset.val();
 
@@ -154,7 +156,10 @@ impl Logic for Cmd {
         } else {
             qpn_now
         };
-        self.qps.raddr.next = qpn;
+        let counts_srq = now.step == Step::Srq || now.step == Step::SrqUse;
+        let looked = if counts_srq { t.cfg.srqn } else { qpn };
+        self.qps.raddr.next = looked;
+        self.sharers.raddr.next = looked;
         let is_create_qp = now.opcode == bits::<8>(opcode::CREATE_QP);
         let is_query_qp = !now.faulted && now.opcode == bits::<8>(opcode::QUERY_QP);
         let is_destroy_qp = now.opcode == bits::<8>(opcode::DESTROY_QP);
@@ -222,6 +227,7 @@ impl Logic for Cmd {
         self.verdict.words.next = words;
         self.verdict.qp_exists.next = entry.exists;
         self.verdict.qp.next = entry.cfg;
+        self.verdict.qp_in_use.next = self.sharers.rdata.val().any();
         self.verdict.cq_exists.next = cq_entry.exists;
         self.verdict.cq_in_use.next = cq_entry.users != 0;
         self.verdict.mr_exists.next = mr_exists;
@@ -326,7 +332,12 @@ impl Logic for Cmd {
                             n.step = Step::Drain;
                         }
                         opcode::index::CREATE_QP => {
-                            n.step = Step::SendCq;
+                            n.up = true;
+                            n.step = if making_cfg.srq {
+                                Step::Tell
+                            } else {
+                                Step::SendCq
+                            };
                             tell = QpOp {
                                 kind: QpOpKind::Create,
                                 qpn: qpn_now,
@@ -376,13 +387,24 @@ impl Logic for Cmd {
             }
             Step::RecvCq => {
                 let there = cq_entry.exists && (making.recv_cqn >> CQ_W as u64) == 0;
-                if there {
-                    n.step = Step::SendUse;
-                    n.up = true;
+                if !there {
+                    n = ends(n, status::BAD_PARAM);
+                } else if t.cfg.uses_srq {
+                    n.step = Step::Srq;
                 } else {
+                    n.step = Step::SendUse;
+                }
+            }
+            Step::Srq => n.step = Step::SrqUse,
+            Step::SrqUse => {
+                // going down the queue is there: it is in use
+                let there = entry.exists && entry.cfg.srq && entry.cfg.pd == t.cfg.pd;
+                n.step = Step::SrqUsed;
+                if now.up && !there {
                     n = ends(n, status::BAD_PARAM);
                 }
             }
+            Step::SrqUsed => n.step = Step::SendUse,
             Step::SendUse => n.step = Step::SendUsed,
             Step::SendUsed => n.step = Step::RecvUse,
             Step::RecvUse => n.step = Step::RecvUsed,
@@ -412,7 +434,9 @@ impl Logic for Cmd {
                 n.ticks = now.ticks + 1;
                 if self.drain_cq_ack.val() {
                     n.up = false;
-                    n.step = if is_destroy_qp {
+                    n.step = if is_destroy_qp && t.cfg.uses_srq {
+                        Step::Srq
+                    } else if is_destroy_qp && !t.cfg.srq {
                         Step::SendUse
                     } else if now.opcode == bits::<8>(opcode::DESTROY_CQ) {
                         Step::WriteCq
@@ -452,8 +476,13 @@ impl Logic for Cmd {
             Step::Fault => {
                 let dead = entry.cfg.state == bits::<3>(qp_state::RESET)
                     || entry.cfg.state == bits::<3>(qp_state::ERROR);
-                let only_event = now.fault.etype == bits::<8>(eqe::event::COMM_ESTABLISHED)
-                    || now.fault.etype == bits::<8>(eqe::event::SQ_DRAINED);
+                let established = now.fault.etype == bits::<8>(eqe::event::COMM_ESTABLISHED);
+                let low = now.fault.etype == bits::<8>(eqe::event::SRQ_LIMIT_REACHED);
+                let last = now.fault.etype == bits::<8>(eqe::event::LAST_WQE_REACHED);
+                let drained = now.fault.etype == bits::<8>(eqe::event::SQ_DRAINED);
+                let only_event = ((established || drained) && !dead)
+                    || (low && entry.cfg.srq)
+                    || (last && entry.cfg.state == bits::<3>(qp_state::ERROR));
                 tell = QpOp {
                     kind: QpOpKind::Error,
                     qpn: qpn_now,
@@ -462,10 +491,12 @@ impl Logic for Cmd {
                         ..entry.cfg
                     },
                 };
-                n.step = if !entry.exists || dead {
+                n.step = if !entry.exists {
                     Step::Idle
                 } else if only_event {
                     Step::Event
+                } else if dead || low || last {
+                    Step::Idle
                 } else {
                     Step::Tell
                 };
@@ -520,6 +551,21 @@ impl Logic for Cmd {
             nothing
         } else {
             QpEntry { exists, cfg: t.cfg }
+        };
+        let shares = now.step == Step::SrqUsed;
+        let users_now = self.sharers.rdata.val();
+        self.sharers.we.next = clearing || shares;
+        self.sharers.waddr.next = if clearing {
+            at.get_bits::<QP_W>(0)
+        } else {
+            t.cfg.srqn
+        };
+        self.sharers.wdata.next = if clearing {
+            0.into()
+        } else if now.up {
+            users_now + 1
+        } else {
+            users_now - 1
         };
         self.qp_page_valid.next = store && !now.faulted;
         self.qp_page.next = QpPage {

@@ -81,8 +81,25 @@ pub fn mr_ok(m: CreateMr) -> bool {
 #[rtl_fn]
 pub fn qp_ok(q: CreateQp) -> bool {
     let rings = ring_ok(q.sq_iova, q.sq_log2, 6) && ring_ok(q.rq_iova, q.rq_log2, 6);
-    let flags = (q.flags & bits::<8>(0xff & !qp_flag::SQ_SIG_ALL)) == 0;
-    rings && flags && q.reserved == 0
+    let known = qp_flag::SQ_SIG_ALL | qp_flag::SRQ | qp_flag::USES_SRQ;
+    let flags = (q.flags & bits::<8>(0xff & !known)) == 0;
+    rings && flags && shares_ok(q) && q.reserved == 0 && q.reserved1 == 0
+}
+#[rtl_fn]
+fn shares_ok(q: CreateQp) -> bool {
+    let srq = q.flags.get_bit(qp_flag::bit::SRQ);
+    let uses = q.flags.get_bit(qp_flag::bit::USES_SRQ);
+    let sends = q.sq_iova.any()
+        || q.sq_log2.any()
+        || q.send_cqn.any()
+        || q.recv_cqn.any()
+        || q.flags.get_bit(qp_flag::bit::SQ_SIG_ALL);
+    let number = !(q.srqn >> QP_W as u64).any() && q.srqn >= u64::from(caps::FIRST_QPN);
+    if uses {
+        !srq && number && !q.rq_iova.any() && !q.rq_log2.any()
+    } else {
+        !(q.srqn.any() || (srq && sends))
+    }
 }
 
 /// Reasons to refuse a MODIFY_QP, in the order they are looked at.
@@ -127,7 +144,7 @@ pub fn modify_check(m: ModifyQp, old: QpCfg) -> ModifyCheck {
         !mask.get_bit(attr::bit::ACCESS) || (m.access & bits::<8>(0xff & !REMOTE_RIGHTS)) == 0;
     let dest = !mask.get_bit(attr::bit::DEST_QPN) || m.dest_qpn != 0;
     ModifyCheck {
-        state_ok: state && legal,
+        state_ok: state && legal && !old.srq,
         param_ok: given
             && pmtu
             && path
@@ -251,7 +268,10 @@ pub fn new_qp(q: CreateQp) -> QpCfg {
         max_rd_atomic: 0.into(),
         max_dest_rd_atomic: 0.into(),
         access: 0.into(),
-        sq_sig_all: (q.flags & bits::<8>(qp_flag::SQ_SIG_ALL)) != 0,
+        sq_sig_all: q.flags.get_bit(qp_flag::bit::SQ_SIG_ALL),
+        srq: q.flags.get_bit(qp_flag::bit::SRQ),
+        uses_srq: q.flags.get_bit(qp_flag::bit::USES_SRQ),
+        srqn: q.srqn.get_bits::<QP_W>(0),
     }
 }
 

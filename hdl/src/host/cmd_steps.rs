@@ -49,6 +49,10 @@ pub enum Step {
     SendUsed,
     RecvUse,
     RecvUsed,
+    /// The same for the shared receive queue that it uses.
+    Srq,
+    SrqUse,
+    SrqUsed,
     /// Hand the operation to the engines.
     Tell,
     /// Wait for in-flight DMA, then for completions.

@@ -3,7 +3,7 @@
 //! | port | what |
 //! |---|---|
 //! | `opcode`, `words` | the command; `words` hold still from the step that looks at them on |
-//! | `qp_exists`, `qp`, `cq_exists`, `cq_in_use`, `mr_exists` | the objects' entries, in the same cycle |
+//! | `qp_exists`, `qp`, `qp_in_use`, `cq_exists`, `cq_in_use`, `mr_exists` | the objects' entries, in the same cycle |
 //! | `eqs`, `eq_in_use` | event queues that exist; the one that the command names is in use |
 //! | `verdict` | `contract` status the command ends with (OK: it may be carried out), two cycles later |
 //!
@@ -85,6 +85,7 @@ pub struct CmdVerdict {
     pub words: Signal<In, Bits<IN_BITS>>,
     pub qp_exists: Signal<In, Bit>,
     pub qp: Signal<In, QpCfg>,
+    pub qp_in_use: Signal<In, Bit>,
     pub cq_exists: Signal<In, Bit>,
     pub cq_in_use: Signal<In, Bit>,
     pub mr_exists: Signal<In, Bit>,
@@ -183,6 +184,7 @@ impl Logic for CmdVerdict {
             opcode::index::DESTROY_QP => {
                 r.index = qpn_ok;
                 r.exists = self.qp_exists.val();
+                r.used = self.qp_in_use.val();
                 r.param = number_ok;
             }
             _ => {}

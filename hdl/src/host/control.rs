@@ -26,6 +26,7 @@ pub const CAPS: u64 = caps::SEND
     | caps::INLINE
     | caps::PUSH
     | caps::RC
+    | caps::SRQ
     | caps::IPV4;
 
 #[rtl_fn]
@@ -95,6 +96,9 @@ pub struct Control {
     pub rq_valid: Signal<Out, Bit>,
     pub rq_ready: Signal<In, Bit>,
     pub rq: Signal<Out, RingBell>,
+    pub limit_valid: Signal<Out, Bit>,
+    pub limit_ready: Signal<In, Bit>,
+    pub limit: Signal<Out, RingBell>,
     pub cq_bell_valid: Signal<Out, Bit>,
     pub cq_bell_ready: Signal<In, Bit>,
     pub cq_bell: Signal<Out, CqBell>,
@@ -223,6 +227,9 @@ impl Logic for Control {
         self.rq_valid.next = self.doorbells.rq_valid.val();
         self.doorbells.rq_ready.next = self.rq_ready.val();
         self.rq.next = self.doorbells.rq.val();
+        self.limit_valid.next = self.doorbells.limit_valid.val();
+        self.doorbells.limit_ready.next = self.limit_ready.val();
+        self.limit.next = self.doorbells.limit.val();
         self.cq_bell_valid.next = self.doorbells.cq_bell_valid.val();
         self.doorbells.cq_bell_ready.next = self.cq_bell_ready.val();
         self.cq_bell.next = self.doorbells.cq_bell.val();

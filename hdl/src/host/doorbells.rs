@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `db` | a write to a doorbell page |
 //! | `qp`, `cq` | page of a queue (`cmd`): `exists` = 0 takes it away; always taken |
-//! | `sq`, `rq`, `cq_bell`, `eq_bell` | doorbells that passed |
+//! | `sq`, `rq`, `limit`, `cq_bell`, `eq_bell` | doorbells that passed |
 //! | `bad_page`, `bad_value` | pulse: dropped because it came from another page; because nothing has that number |
 //!
 //! Two cycles a doorbell. The index itself is checked by the queue's owner, who knows the ring. Event queues are the
@@ -71,6 +71,9 @@ pub struct Doorbells {
     pub rq_valid: Signal<Out, Bit>,
     pub rq_ready: Signal<In, Bit>,
     pub rq: Signal<Out, RingBell>,
+    pub limit_valid: Signal<Out, Bit>,
+    pub limit_ready: Signal<In, Bit>,
+    pub limit: Signal<Out, RingBell>,
     pub cq_bell_valid: Signal<Out, Bit>,
     pub cq_bell_ready: Signal<In, Bit>,
     pub cq_bell: Signal<Out, CqBell>,
@@ -150,7 +153,8 @@ impl Logic for Doorbells {
         let is_arm_solicited =
             word == bits::<WORD_W>(bar::doorbell::index::CQ_ARM_SOLICITED as u64);
         let is_eq = word == bits::<WORD_W>(bar::doorbell::index::EQ_CI as u64);
-        let is_qp = is_sq || is_rq;
+        let is_limit = word == bits::<WORD_W>(bar::doorbell::index::SRQ_LIMIT as u64);
+        let is_qp = is_sq || is_rq || is_limit;
         let is_cq = is_ci || is_arm || is_arm_solicited;
         let owner = if is_qp {
             self.qps.rdata.val()
@@ -171,6 +175,7 @@ impl Logic for Doorbells {
         self.bad_page.next = now.full && known && !own_page;
         self.sq_valid.next = good && is_sq;
         self.rq_valid.next = good && is_rq;
+        self.limit_valid.next = good && is_limit;
         self.cq_bell_valid.next = good && is_cq;
         self.eq_bell_valid.next = good && is_eq;
         let bell = RingBell {
@@ -179,6 +184,7 @@ impl Logic for Doorbells {
         };
         self.sq.next = bell;
         self.rq.next = bell;
+        self.limit.next = bell;
         self.cq_bell.next = CqBell {
             cqn: d.number.get_bits::<CQ_W>(0),
             ci: d.index,
@@ -191,6 +197,7 @@ impl Logic for Doorbells {
         };
         let gone = (is_sq && self.sq_ready.val())
             || (is_rq && self.rq_ready.val())
+            || (is_limit && self.limit_ready.val())
             || (is_cq && self.cq_bell_ready.val())
             || (is_eq && self.eq_bell_ready.val());
         if now.full && (!good || gone) {

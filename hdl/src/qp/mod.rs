@@ -20,6 +20,7 @@ pub mod resp_turn;
 pub mod responder;
 pub mod responses;
 pub mod retire_rule;
+pub mod rq_deal;
 pub mod rq_fetch;
 pub mod rq_flush;
 pub mod rqe_parts;

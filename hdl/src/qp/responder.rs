@@ -7,6 +7,8 @@
 //! | `res` | parked packets, tried again; `verdict` tells their fate |
 //! | `put` | to the parking place: the receive WQE is being fetched, or the QP has parked packets already |
 //! | `look` | receive queue of a QP: producer index and the laps of its slots (see `rq_fetch`), a cycle later |
+//! | `look_srq` / `look_more` | whether a shared receive queue has WQEs, a cycle later |
+//! | `ask` | a packet was parked that needs the next WQE of a shared queue; no back-pressure |
 //! | `answered` | READs and atomics that are answered; no back-pressure |
 //! | `exec` | what to do, in order, no back-pressure: taken only while `room` |
 //! | `released`, `undo` | pulse: the packet that holds the loop is decided; `undo`: its receive WQE is to be used again |
@@ -25,7 +27,7 @@
 //! an invalid request it drops all packets of the QP until a token resets it. It never looks at keys.
 use super::ctx_ram::CtxRam;
 use super::psn::psn_before;
-use super::{BLOCK, BLOCKS_W, RQE_SLOTS, RxAct, RxCounts, RxExec, RxKind, RxReq, blocks_of};
+use super::{BLOCK, BLOCKS_W, RQE_SLOTS, RqAsk, RxAct, RxCounts, RxExec, RxKind, RxReq, blocks_of};
 use crate::arith::{Halves, halves, halves_minus, whole};
 use crate::cfg::*;
 use crate::prim::{Reg, Sdpram};
@@ -140,6 +142,10 @@ pub struct Responder {
     pub look: Signal<Out, Bits<QP_W>>,
     pub look_pi: Signal<In, Bits<IDX_W>>,
     pub look_laps: Signal<In, Bits<RQE_SLOTS>>,
+    pub look_srq: Signal<Out, Bits<QP_W>>,
+    pub look_more: Signal<In, Bit>,
+    pub ask_valid: Signal<Out, Bit>,
+    pub ask: Signal<Out, RqAsk>,
     pub answered_valid: Signal<In, Bit>,
     pub answered: Signal<In, RespDone>,
     pub room: Signal<In, Bit>,
@@ -194,6 +200,7 @@ impl Logic for Responder {
         }
         self.contexts.raddr.next = next.qpn;
         self.look.next = next.qpn;
+        self.look_srq.next = next.srqn;
         self.answers.raddr.next = next.qpn;
         self.answers.we.next = self.answered_valid.val();
         self.answers.waddr.next = self.answered.val().qpn;
@@ -226,7 +233,7 @@ impl Logic for Responder {
                     c.missing > len
                 },
             have_rqe: self.look_laps.val().get_bit(slot.index()) == c.rq_head.get_bit(RQE_SLOT_W),
-            empty: self.look_pi.val() == c.rq_head,
+            empty: self.look_pi.val() == c.rq_head && !(r.uses_srq && self.look_more.val()),
             pi: self.look_pi.val(),
             full: r.read && pending >= bit_cast::<RD_W, { RD_SLOT_W + 1 }>(r.max_rd),
             last_parked: c.tail == r.head,
@@ -262,6 +269,12 @@ impl Logic for Responder {
         let gap = newer && !c.asked;
         let repeat = older && (r.send || r.write);
         let again = older && r.read;
+
+        self.ask_valid.next = busy && miss && r.uses_srq;
+        self.ask.next = RqAsk {
+            qpn: r.qpn,
+            idx: c.rq_head,
+        };
 
         // context
         let left = bit_cast::<32, BLOCKS_W>(whole(x.left)) << BLOCK as u64
@@ -319,7 +332,7 @@ impl Logic for Responder {
                 psn: c.epsn,
                 msn: c.msn,
                 pi: x.pi,
-                ci: c.rq_head,
+                ..RqView::default()
             };
         }
         if token {

@@ -126,6 +126,7 @@ impl Logic for RqeParts {
                     has3,
                 ),
                 bus_err: self.beat.val().error,
+                wqe: 0.into(),
             },
         };
 

@@ -5,7 +5,7 @@
 //! | port | |
 //! |---|---|
 //! | `exec` | what the loop decided; sent only while `room` |
-//! | `slot_at` / `slot` | receive WQE `{qpn, index}`, a cycle later |
+//! | `slot_at` / `slot` | receive WQE `{qpn, index}`, a cycle later; `slot_idle`: none is looked at now |
 //! | `mr_req` / `mr_rsp` | region table, answer 3 cycles later |
 //! | `inv`, `inv_done`, `inv_ok` | keys that messages invalidate |
 //! | `released`, `undo` | a packet that holds the responder is decided, and `undo`: it was dropped |
@@ -70,6 +70,7 @@ pub struct RxAccess {
     pub room: Signal<Out, Bit>,
     pub slot_at: Signal<Out, Bits<{ QP_W + RQE_SLOT_W }>>,
     pub slot: Signal<In, RqeSlot>,
+    pub slot_idle: Signal<Out, Bit>,
     pub free_valid: Signal<Out, Bit>,
     pub free: Signal<Out, RqeFree>,
     pub mr_req_valid: Signal<Out, Bit>,
@@ -117,6 +118,7 @@ impl Logic for RxAccess {
         self.scatter.exec_valid.next = self.exec_valid.val();
         self.scatter.exec.next = self.exec.val();
         self.slot_at.next = self.scatter.slot_at.val();
+        self.slot_idle.next = self.scatter.slot_idle.val();
         self.scatter.slot.next = self.slot.val();
         self.mr_req_valid.next = self.scatter.mr_valid.val();
         self.mr_req.next = self.scatter.mr.val();

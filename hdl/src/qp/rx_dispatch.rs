@@ -42,6 +42,8 @@ struct RxQp {
     max_rd: Bits<{ RD_SLOT_W + 1 }>,
     cqn: Bits<CQ_W>,
     min_rnr_timer: Bits<5>,
+    uses_srq: Bit,
+    srqn: Bits<QP_W>,
 }
 
 /// A row of the opcode table. Unknown opcodes have none of the bits.
@@ -232,6 +234,8 @@ impl Logic for RxDispatch {
             max_rd: op.cfg.max_dest_rd_atomic,
             cqn: op.cfg.recv_cqn,
             min_rnr_timer: op.cfg.min_rnr_timer,
+            uses_srq: op.cfg.uses_srq,
+            srqn: op.cfg.srqn,
         };
         self.qps.wdata.next = if cleared { fresh } else { RxQp::default() };
         if s.pause != 0 {
@@ -372,6 +376,8 @@ impl Logic for RxDispatch {
             pd: qp.pd,
             cqn: qp.cqn,
             min_rnr_timer: qp.min_rnr_timer,
+            uses_srq: qp.uses_srq,
+            srqn: qp.srqn,
             rtr: qp.state == qp_state::RTR,
             resumed: false,
         };

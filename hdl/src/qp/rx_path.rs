@@ -1,11 +1,12 @@
 //! The receive path behind the packet buffer: `rx_dispatch`, `responder` with its parking place, `read_rx`,
-//! `rx_access`, `rq_fetch`, `rx_retire`, `rq_flush`.
+//! `rx_access`, `rq_fetch`, `rq_deal`, `rx_retire`, `rq_flush`.
 //!
 //! | port | |
 //! |---|---|
 //! | `op` | taken when everything of the QP that came before is done, its DMA writes included |
 //! | `drain_req` / `drain_ack` | the same for all QPs; `drain_ack` stays until `drain_req` goes |
-//! | `bell` | receive queue doorbells; `bell_bad`: pulse, an impossible index was dropped |
+//! | `bell` | receive queue doorbells; `bell_bad`: pulse, an impossible index was dropped, or a limit of what is no shared queue |
+//! | `limit` | limits of shared receive queues |
 //! | `pkt` | packets from the buffer |
 //! | `ack` | ACKs, NAKs and what became of READs and atomics, for the completer |
 //! | `place`, `sent` | READs and atomics of the requester; no back-pressure |
@@ -20,6 +21,7 @@
 //! The command processor must not stop taking `fault` for good; while it waits for `op_ready` it may.
 use super::read_rx::ReadRx;
 use super::read_types::{ReadPlace, ReadsSent, with_verdict};
+use super::rq_deal::RqDeal;
 use super::rq_fetch::RqFetch;
 use super::rq_flush::RqFlush;
 use super::rx_access::RxAccess;
@@ -27,9 +29,11 @@ use super::rx_dispatch::RxDispatch;
 use super::rx_park::RxPark;
 use super::rx_retire::RxRetire;
 use super::{RdReq, Responder, RxCounts};
+use crate::cfg::*;
 use crate::host::pulse_pair::PulsePair;
 use crate::prim::Reg;
 use crate::types::*;
+use rocenic_contract::eqe::event;
 use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
 
@@ -47,6 +51,9 @@ pub struct RxPath {
     pub bell_ready: Signal<Out, Bit>,
     pub bell: Signal<In, RingBell>,
     pub bell_bad: Signal<Out, Bit>,
+    pub limit_valid: Signal<In, Bit>,
+    pub limit_ready: Signal<Out, Bit>,
+    pub limit: Signal<In, RingBell>,
     pub pkt_valid: Signal<In, Bit>,
     pub pkt_ready: Signal<Out, Bit>,
     pub pkt: Signal<In, RxPkt>,
@@ -97,23 +104,27 @@ pub struct RxPath {
     park: RxPark,
     access: RxAccess,
     fetch: RqFetch,
+    deal: RqDeal,
     retire: RxRetire,
     flush: RqFlush,
+    /// Of the last token's QP: its receive WQEs before it are used up.
+    used: Reg<Bits<IDX_W>>,
     /// Drops of dead QPs that are not counted yet: two blocks may drop in one cycle.
     uncounted: Reg<Bits<4>>,
     // counters of two blocks
     opcodes: PulsePair,
     sequences: PulsePair,
     payloads: PulsePair,
+    bad_bells: PulsePair,
 }
 impl Logic for RxPath {
     #[rtl]
     fn update(&mut self) {
         clocks!(
-            self, clock, dispatch, responder, read_rx, park, access, fetch, retire, flush, opcodes,
-            sequences, payloads
+            self, clock, dispatch, responder, read_rx, park, access, fetch, deal, retire, flush,
+            opcodes, sequences, payloads, bad_bells
         );
-        regs!(self, clock, uncounted);
+        regs!(self, clock, uncounted, used);
         let reset = self.reset.val();
         self.dispatch.reset.next = reset;
         self.responder.reset.next = reset;
@@ -121,15 +132,19 @@ impl Logic for RxPath {
         self.park.reset.next = reset;
         self.access.reset.next = reset;
         self.fetch.reset.next = reset;
+        self.deal.reset.next = reset;
         self.retire.reset.next = reset;
         self.flush.reset.next = reset;
         self.opcodes.reset.next = reset;
         self.sequences.reset.next = reset;
         self.payloads.reset.next = reset;
+        self.bad_bells.reset.next = reset;
 
         // dispatch
-        let fin_go =
-            self.retire.fin_valid.val() && self.fetch.fin_ready.val() && self.flush.fin_ready.val();
+        let fin_go = self.retire.fin_valid.val()
+            && self.fetch.fin_ready.val()
+            && self.deal.fin_ready.val()
+            && self.flush.fin_ready.val();
         let op = self.op.val();
         self.dispatch.op_valid.next = self.op_valid.val();
         self.op_ready.next = self.dispatch.op_ready.val();
@@ -167,16 +182,33 @@ impl Logic for RxPath {
         self.park.put_first.next = self.responder.put_first.val();
         self.park.put_tail.next = self.responder.put_tail.val();
         self.fetch.look.next = self.responder.look.val();
-        self.view.next = self.responder.view.val();
+        self.view.next = RqView {
+            ci: self.used.q.val(),
+            ..self.responder.view.val()
+        };
+        if fin_go {
+            self.used.d.next = self.fetch.fin_head.val();
+        }
         self.responder.look_pi.next = self.fetch.look_pi.val();
         self.responder.look_laps.next = self.fetch.look_laps.val();
-        self.responder.room.next = self.access.room.val() && self.fetch.room.val();
+        self.fetch.more_at.next = self.responder.look_srq.val();
+        self.responder.look_more.next = self.fetch.more.val();
+        self.responder.room.next =
+            self.access.room.val() && self.fetch.room.val() && !self.deal.hungry.val();
 
         // keys and writes
         self.access.exec_valid.next = self.responder.exec_valid.val();
         self.access.exec.next = with_verdict(self.responder.exec.val(), self.read_rx.verdict.val());
-        self.fetch.slot_at.next = self.access.slot_at.val();
+        // the dealer looks at slots between the packets
+        let spare = self.deal.slot_want.val() && self.access.slot_idle.val();
+        self.fetch.slot_at.next = if spare {
+            self.deal.slot_at.val()
+        } else {
+            self.access.slot_at.val()
+        };
         self.access.slot.next = self.fetch.slot.val();
+        self.deal.slot.next = self.fetch.slot.val();
+        self.deal.slot_go.next = spare;
         self.fetch.free_valid.next = self.access.free_valid.val();
         self.fetch.free.next = self.access.free.val();
         self.mr_req_valid.next = self.access.mr_req_valid.val();
@@ -197,7 +229,6 @@ impl Logic for RxPath {
         self.fetch.bell_valid.next = self.bell_valid.val();
         self.bell_ready.next = self.fetch.bell_ready.val();
         self.fetch.bell.next = self.bell.val();
-        self.bell_bad.next = self.fetch.bell_bad.val();
         self.rd_valid.next = self.fetch.rd_valid.val();
         self.fetch.rd_ready.next = self.rd_ready.val();
         self.rd.next = self.fetch.rd.val();
@@ -210,13 +241,42 @@ impl Logic for RxPath {
         self.flush.posted_valid.next = self.fetch.posted_valid.val();
         self.fetch.posted_ready.next = self.flush.posted_ready.val();
         self.flush.posted.next = self.fetch.posted.val();
-        self.fetch.flushed_valid.next = self.flush.flushed_valid.val();
-        self.flush.flushed_ready.next = self.fetch.flushed_ready.val();
-        self.fetch.flushed.next = self.flush.flushed.val();
+        let gives = self.deal.dealt_valid.val();
+        self.fetch.flushed_valid.next = gives || self.flush.flushed_valid.val();
+        self.deal.dealt_ready.next = self.fetch.flushed_ready.val();
+        self.flush.flushed_ready.next = self.fetch.flushed_ready.val() && !gives;
+        self.fetch.flushed.next = if gives {
+            self.deal.dealt.val()
+        } else {
+            self.flush.flushed.val()
+        };
         self.flush.fin_valid.next = self.retire.fin_valid.val();
         self.flush.fin_go.next = fin_go;
         self.flush.fin.next = self.retire.fin.val();
         self.flush.op.next = op;
+
+        // shared ones
+        self.deal.ask_valid.next = self.responder.ask_valid.val();
+        self.deal.ask.next = self.responder.ask.val();
+        self.deal.limit_valid.next = self.limit_valid.val();
+        self.limit_ready.next = self.deal.limit_ready.val();
+        self.deal.limit.next = self.limit.val();
+        self.bad_bells.a.next = self.fetch.bell_bad.val();
+        self.bad_bells.b.next = self.deal.limit_bad.val();
+        self.bell_bad.next = self.bad_bells.o.val();
+        self.fetch.survey.next = self.deal.survey.val();
+        self.deal.survey_pi.next = self.fetch.survey_pi.val();
+        self.deal.survey_head.next = self.fetch.survey_head.val();
+        self.deal.survey_laps.next = self.fetch.survey_laps.val();
+        self.fetch.deal_valid.next = self.deal.deal_valid.val();
+        self.deal.deal_ready.next = self.fetch.deal_ready.val();
+        self.fetch.deal.next = self.deal.deal.val();
+        self.deal.done_valid.next = self.retire.completed_valid.val();
+        self.deal.done.next = self.retire.completed.val();
+        self.deal.fin_valid.next = self.retire.fin_valid.val();
+        self.deal.fin_go.next = fin_go;
+        self.deal.fin.next = self.retire.fin.val();
+        self.deal.op.next = op;
 
         // answers
         self.retire.act_valid.next = self.access.act_valid.val();
@@ -237,9 +297,31 @@ impl Logic for RxPath {
         self.ack_valid.next = self.retire.ack_valid.val();
         self.retire.ack_ready.next = self.ack_ready.val();
         self.ack.next = self.retire.ack.val();
-        self.fault_valid.next = self.retire.fault_valid.val();
+        // errors first; what is only told waits, and nothing waits for it
+        let fault = self.retire.fault_valid.val();
+        let last = !fault && self.flush.last_valid.val();
+        let due = !fault && !last;
+        self.fault_valid.next = fault || self.flush.last_valid.val() || self.deal.due_valid.val();
         self.retire.fault_ready.next = self.fault_ready.val();
-        self.fault.next = self.retire.fault.val();
+        self.flush.last_ready.next = last && self.fault_ready.val();
+        self.deal.due_ready.next = due && self.fault_ready.val();
+        self.fault.next = if fault {
+            self.retire.fault.val()
+        } else {
+            QpFault {
+                qpn: if last {
+                    self.flush.last.val()
+                } else {
+                    self.deal.due.val()
+                },
+                etype: if last {
+                    event::LAST_WQE_REACHED.into()
+                } else {
+                    event::SRQ_LIMIT_REACHED.into()
+                },
+                syndrome: 0.into(),
+            }
+        };
         // a flush gives way to messages only between its completions
         self.cqe_valid.next = self.retire.cqe_valid.val() || self.flush.cqe_valid.val();
         self.cqe.next = if self.flush.cqe_valid.val() {

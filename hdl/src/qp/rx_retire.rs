@@ -7,6 +7,7 @@
 //! | `done` | one for each action that is no token, in order; there is always place |
 //! | `ack_out`, `cqe`, `fault`, `rd` | what becomes of it |
 //! | `ack` | ACKs, NAKs and what `read_rx` says, to the completer |
+//! | `completed` | pulse: the QP's receive WQEs before `idx` have completed |
 //! | `fin` | a token came out; waits for `fin_go` |
 //!
 //! | | |
@@ -18,7 +19,7 @@
 //! `fault` also carries COMM_ESTABLISHED, which is no error. Its queue takes all that the pipeline
 //! can hold, so that a command processor that waits for a token need not take faults. 2 cycles an
 //! action.
-use super::{RdEntry, RdReq, RxAct, RxCounts, RxFin, RxKind};
+use super::{RdEntry, RdReq, RqeFree, RxAct, RxCounts, RxFin, RxKind};
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
 use crate::qp::rx_access::ACT_W;
@@ -80,6 +81,8 @@ pub struct RxRetire {
     pub fault_valid: Signal<Out, Bit>,
     pub fault_ready: Signal<In, Bit>,
     pub fault: Signal<Out, QpFault>,
+    pub completed_valid: Signal<Out, Bit>,
+    pub completed: Signal<Out, RqeFree>,
     pub fin_valid: Signal<Out, Bit>,
     pub fin_go: Signal<In, Bit>,
     pub fin: Signal<Out, RxFin>,
@@ -91,6 +94,7 @@ pub struct RxRetire {
     state: Reg<State>,
     ack_q: Reg<AckReq>,
     cqe_q: Reg<CqeReq>,
+    completed_q: Reg<RqeFree>,
     rd_q: Reg<RdReq>,
     fin_q: Reg<RxFin>,
     answer_q: Reg<AckIn>,
@@ -102,7 +106,17 @@ impl Logic for RxRetire {
     #[rtl]
     fn update(&mut self) {
         regs!(
-            self, clock, state, ack_q, cqe_q, rd_q, fin_q, answer_q, msn_before, counted
+            self,
+            clock,
+            state,
+            ack_q,
+            cqe_q,
+            completed_q,
+            rd_q,
+            fin_q,
+            answer_q,
+            msn_before,
+            counted
         );
         clocks!(self, clock, qps, dones, faults);
         self.dones.reset.next = self.reset.val();
@@ -235,11 +249,15 @@ impl Logic for RxRetire {
                 closes: false,
             };
             let solicited = a.solicited || fatal;
+            self.completed_q.d.next = RqeFree {
+                qpn: a.qpn,
+                idx: n.idx,
+            };
             self.cqe_q.d.next = CqeReq {
                 cqn: a.cqn,
                 qpn: a.qpn,
                 opcode: a.opcode,
-                wqe_idx: a.idx,
+                wqe_idx: a.wqe,
                 flags: if solicited {
                     (flag::RECEIVE | flag::SOLICITED).into()
                 } else {
@@ -280,6 +298,9 @@ impl Logic for RxRetire {
         self.drain_done.next = go && a.kind == RxKind::Drain;
         self.ack_out_valid.next = now.ack;
         self.ack_out.next = self.ack_q.q.val();
+        // a completion is taken, or the next action waits
+        self.completed_valid.next = now.cqe && self.cqe_ready.val();
+        self.completed.next = self.completed_q.q.val();
         self.cqe_valid.next = now.cqe;
         self.cqe.next = self.cqe_q.q.val();
         self.rd_valid.next = now.rd;

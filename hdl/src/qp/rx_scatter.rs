@@ -4,7 +4,7 @@
 //! | port | |
 //! |---|---|
 //! | `exec` | what the responder decided, at most every 2 cycles; sent only while `room`, and 3 more |
-//! | `slot_at` / `slot` | receive WQE `{qpn, index}`, a cycle later; held while it is looked at |
+//! | `slot_at` / `slot` | receive WQE `{qpn, index}`, a cycle later; held while it is looked at; `slot_idle`: not now |
 //! | `space` | a further part of a packet may be given (`extra`); place for the first one is kept from `exec` on |
 //! | `o`, `mr` | the packet, or its parts in a row, each with its key lookup |
 //!
@@ -106,6 +106,7 @@ pub struct RxScatter {
     pub room: Signal<Out, Bit>,
     pub slot_at: Signal<Out, Bits<{ QP_W + RQE_SLOT_W }>>,
     pub slot: Signal<In, RqeSlot>,
+    pub slot_idle: Signal<Out, Bit>,
     pub space: Signal<In, Bit>,
     pub extra: Signal<Out, Bit>,
     pub o: Signal<Out, RxPart>,
@@ -151,6 +152,7 @@ impl Logic for RxScatter {
             bus_err: broken,
             too_long,
         };
+        part.exec.act.wqe = slot.wqe;
         if x.send {
             part.exec.rkey = to.lkey;
             part.exec.act.byte_len = x.reach;
@@ -200,6 +202,7 @@ impl Logic for RxScatter {
             };
         }
         self.at.d.next = n;
+        self.slot_idle.next = ready && !take;
         let shown = if ready { next.act } else { x.act };
         let line = bit_cast::<{ QP_W + RQE_SLOT_W }, QP_W>(shown.qpn) << RQE_SLOT_W as u64;
         self.slot_at.next = line

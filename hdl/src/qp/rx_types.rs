@@ -93,6 +93,9 @@ pub struct RxReq {
     pub pd: Bits<16>,
     pub cqn: Bits<CQ_W>,
     pub min_rnr_timer: Bits<5>,
+    /// Its receive WQEs are those of a shared queue.
+    pub uses_srq: Bit,
+    pub srqn: Bits<QP_W>,
     /// The QP is in RTR.
     pub rtr: Bit,
     /// Comes from the parking place.
@@ -117,6 +120,8 @@ pub struct RxAct {
     /// The packet uses receive WQE `idx`: a failing write completes it with an error.
     pub uses_rqe: Bit,
     pub idx: Bits<IDX_W>,
+    /// What the host calls it.
+    pub wqe: Bits<IDX_W>,
     /// A completion.
     pub cqe: Bit,
     pub opcode: Bits<8>,
@@ -324,6 +329,32 @@ pub struct RqeSlot {
     pub p3: RqePiece,
     /// Reading it from the ring failed on the bus.
     pub bus_err: Bit,
+    /// Its index in the host's ring.
+    pub wqe: Bits<IDX_W>,
+}
+
+/// A queue pair needs the next WQE of its shared receive queue: `idx` is its own running index.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RqAsk {
+    pub qpn: Bits<QP_W>,
+    pub idx: Bits<IDX_W>,
+}
+
+/// A WQE of a shared receive queue becomes WQE `idx` of a queue pair.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RqDealt {
+    pub qpn: Bits<QP_W>,
+    pub idx: Bits<IDX_W>,
+    pub slot: RqeSlot,
+}
+
+/// A queue pair has receive WQEs up to `pi`; `dealt`: the last one is `wqe` of its shared queue.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RqPosted {
+    pub qpn: Bits<QP_W>,
+    pub pi: Bits<IDX_W>,
+    pub dealt: Bit,
+    pub wqe: Bits<IDX_W>,
 }
 
 /// A part of a packet that goes to one place, or all of it: `exec` with that part's length and key.

@@ -18,6 +18,7 @@ mod query;
 mod reads;
 mod scatter;
 mod soak;
+mod shared;
 mod traffic;
 mod unix;
 

@@ -407,6 +407,24 @@ pub const TRANSPORT: &[Row] = &[
         ],
     ),
     row(
+        "shared receive queues: order, nobody holds up another, RNR, errors, limit and last-WQE events",
+        &[
+            "queue_pairs_take_the_wqes_of_a_shared_queue_in_order",
+            "interleaved_messages_of_many_queue_pairs_land_in_wqes_of_their_own",
+            "a_queue_pair_in_the_middle_of_a_message_holds_up_no_other",
+            "of_two_messages_for_one_wqe_one_waits_for_the_next",
+            "a_queue_pair_that_fails_completes_what_it_took_and_leaves_the_rest",
+            "the_limit_is_told_once_and_at_once_when_too_few_are_left",
+            "doorbells_for_what_is_not_there_change_nothing",
+            "four_connections_share_one_queue_of_receives_that_is_too_short_for_all",
+            "a_limit_is_told_and_a_failed_connection_leaves_the_queue_to_the_others",
+        ],
+    ),
+    row(
+        "a flush stops no operation of another queue pair",
+        &["operations_of_other_queue_pairs_pass_a_flush_that_is_under_way"],
+    ),
+    row(
         "sends of up to four pieces, and gone on with from any packet",
         &[
             "pieces_of_a_packet_are_joined_at_every_length_and_alignment",

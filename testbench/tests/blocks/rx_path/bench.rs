@@ -22,6 +22,7 @@ pub struct Bench {
     pub r: Random,
     op: ChannelSource<QpOp>,
     bell: ChannelSource<RingBell>,
+    limit: ChannelSource<RingBell>,
     pub ack: ChannelSink<AckIn>,
     pub ack_out: ChannelSink<AckReq>,
     pub rd_out: ChannelSink<RdReq>,
@@ -29,6 +30,8 @@ pub struct Bench {
     pub fault: ChannelSink<QpFault>,
     pub qps: BTreeMap<u32, Qp>,
     pub configs: BTreeMap<u32, QpCfg>,
+    /// The shared receive queue that a QP uses.
+    pub shared: BTreeMap<u32, u32>,
     /// Keys that the models have invalidated.
     killed: Vec<u32>,
     pi: HashMap<u32, u16>,
@@ -103,6 +106,7 @@ impl Bench {
         let mut dut = Dut::new(RxPath::default());
         let op = dut.source("op");
         let bell = dut.source("bell");
+        let limit = dut.source("limit");
         let ack = dut.sink("ack");
         let ack_out = dut.sink("ack_out");
         let rd_out = dut.sink("rd_out");
@@ -120,6 +124,7 @@ impl Bench {
             r,
             op,
             bell,
+            limit,
             ack,
             ack_out,
             rd_out,
@@ -127,6 +132,7 @@ impl Bench {
             fault,
             qps: BTreeMap::new(),
             configs: BTreeMap::new(),
+            shared: BTreeMap::new(),
             killed: vec![],
             pi: HashMap::new(),
             want: vec![],
@@ -191,6 +197,8 @@ impl Bench {
     /// The configuration of a model.
     pub fn cfg(&self, qpn: u32) -> QpCfg {
         let q = &self.qps[&qpn];
+        let srqn = self.shared.get(&qpn);
+        let own = srqn.is_none();
         let code = q.pmtu.trailing_zeros() - 7;
         QpCfg {
             state: qp_state::RTR.into(),
@@ -200,8 +208,10 @@ impl Bench {
             pmtu: u64::from(code).into(),
             pkey: u64::from(PKEY).into(),
             dip: u64::from(PEER).into(),
-            rq_base: ring(qpn).into(),
-            rq_log2: RING_LOG2.into(),
+            rq_base: if own { ring(qpn) } else { 0 }.into(),
+            rq_log2: if own { RING_LOG2 } else { 0 }.into(),
+            uses_srq: !own,
+            srqn: u64::from(srqn.copied().unwrap_or(0)).into(),
             recv_cqn: u64::from(qpn ^ 5).into(),
             rq_psn: u64::from(q.epsn).into(),
             min_rnr_timer: u64::from(q.rnr_timer).into(),
@@ -231,10 +241,40 @@ impl Bench {
         self.op(QpOpKind::StartRq, qpn, cfg);
         self.pi.insert(qpn, 0);
     }
+    /// A shared receive queue.
+    pub fn share(&mut self, srqn: u32) {
+        let cfg = QpCfg {
+            srq: true,
+            rq_base: ring(srqn).into(),
+            rq_log2: RING_LOG2.into(),
+            ..QpCfg::default()
+        };
+        self.op(QpOpKind::Create, srqn, cfg);
+        self.pi.insert(srqn, 0);
+    }
+    /// New limit of a shared receive queue.
+    pub fn limit(&mut self, srqn: u32, n: u64) {
+        self.limit.send(&RingBell {
+            qpn: bits(srqn.into()),
+            pi: n.into(),
+        });
+        self.step(60);
+    }
+    /// What happened to a number that has no model.
+    pub fn events_of(&mut self, number: u32) -> Vec<u64> {
+        self.seen();
+        let events = self.seen.faults.remove(&number).unwrap_or_default();
+        events.iter().map(|f| f.field("etype")).collect()
+    }
     pub fn region(&mut self, r: Region) {
         self.host.borrow_mut().regions.push(r);
     }
     pub fn post(&mut self, qpn: u32, w: Rqe) {
+        self.write_wqe(qpn, &w);
+        self.qps.get_mut(&qpn).unwrap().posted.push_back(w);
+    }
+    /// Puts a WQE into a ring, that of a QP or a shared one.
+    pub fn write_wqe(&mut self, qpn: u32, w: &Rqe) {
         let pi = self.pi.get_mut(&qpn).unwrap();
         let at = ring(qpn) + 64 * (u64::from(*pi) % (1 << RING_LOG2));
         let pieces: Vec<_> = w.pieces().map(|p| (p.0, p.1 as u32, p.2)).collect();
@@ -246,7 +286,6 @@ impl Bench {
             h.read_errors.remove(&at);
         }
         *pi = pi.wrapping_add(1);
-        self.qps.get_mut(&qpn).unwrap().posted.push_back(w);
     }
     pub fn ring(&mut self, qpn: u32) {
         let pi = self.pi[&qpn];

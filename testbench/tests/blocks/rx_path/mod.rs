@@ -9,6 +9,7 @@ mod receive_queue;
 mod refused;
 mod requests;
 mod scatter;
+mod shared;
 mod states;
 mod traffic;
 mod unreliable;

@@ -251,6 +251,29 @@ fn in_error_everything_posted_is_flushed_once_and_in_order_also_later() {
 }
 
 #[test]
+fn operations_of_other_queue_pairs_pass_a_flush_that_is_under_way() {
+    let mut b = one(256);
+    let other = QPN + 1;
+    b.connect(other, Qp::new(PD, 256, 5));
+    for round in 0..12 {
+        for i in 0..30 {
+            b.post(QPN, buffer(64 * i, 64));
+        }
+        b.ring(QPN);
+        if round == 0 {
+            b.put_in_error(QPN);
+        } else {
+            b.qps.get_mut(&QPN).unwrap().flush();
+        }
+        // at another moment of the flush each time
+        b.step(round);
+        let cfg = b.configs[&other];
+        b.op(QpOpKind::Modify, other, cfg);
+        b.check();
+    }
+}
+
+#[test]
 fn an_operation_waits_for_the_writes_of_the_packets_before_it() {
     let mut b = one(256);
     b.host.borrow_mut().hold_dones = true;
