@@ -1,16 +1,18 @@
 //! `cargo xtask mutate`: does a test fail when the RTL is wrong? A sample of all places where one operator, constant,
-//! condition or bit number of a block can be changed (`emit::mutants`) is tried: each mutant is printed, built and run
-//! against the tests of the nearest block around it that has any.
+//! condition or bit number of a block can be changed (`emit::mutants`) is tried against the tests of the nearest block
+//! around it that has any. What those let pass is tried against tests of the whole NIC.
 //!
-//! A mutant is killed when a test fails or runs for too long. Mutants that the printer or Verilator refuses, or that
-//! print the same text, do not count. Verdicts are kept in `target/mutate/` by mutant and design, so that a run that
-//! was stopped goes on where it was.
+//! A model is built once with all changes of its sample in it, each behind a condition; each run of the tests chooses
+//! one. First all must pass with none chosen. A mutant is killed when a test fails or runs for much longer than that.
+//! Changes that the printer refuses, or that print the same text, do not count.
+//!
+//! Verdicts are kept in `target/mutate/` by mutant and design, so that a run that was stopped goes on where it was.
 use crate::netlist::PACKAGE;
 use crate::workspace::{cargo, root};
 use crate::{rtl, setup};
 use anyhow::{Context, bail};
 use emit::Place;
-use rocenic_sim::verilate::MUTANT;
+use rocenic_sim::verilate::{MUTANT, MUTANTS};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,13 +20,18 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Seconds a mutant's tests may take; unchanged ones take less than a minute.
-const LIMIT: Duration = Duration::from_secs(400);
+/// A mutant's tests may take so many times as long as those of no mutant, and this much more.
+const PATIENCE: u32 = 3;
+const SLACK: Duration = Duration::from_secs(20);
+/// For the tests of no mutant, with the building of the model.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Block (its Rust type), test target, and the tests that drive it.
-const TESTS: &[(&str, &str, &[&str])] = &[
+type Suite = (&'static str, &'static str, &'static [&'static str]);
+const TESTS: &[Suite] = &[
     ("AckGen", "blocks", &["ack_gen::"]),
     ("AxiRead", "blocks", &["axi_read::", "dma::"]),
     ("AxiWrite", "blocks", &["axi_write::", "dma::"]),
@@ -44,12 +51,25 @@ const TESTS: &[(&str, &str, &[&str])] = &[
     ("RxFront", "blocks", &["rx_front::", "pktbuf::"]),
     ("RxPath", "blocks", &["rx_path::"]),
     ("Transmit", "blocks", &["transmit::", "tx_arb::"]),
-    (
-        "roce_nic",
-        "system",
-        &["pair::", "query::", "budgets::", "killed::"],
-    ),
+    WHOLE,
 ];
+/// Those of the whole NIC.
+const WHOLE: Suite = (
+    "roce_nic",
+    "system",
+    &[
+        "pair::",
+        "query::",
+        "keys::",
+        "events::",
+        "reads::",
+        "scatter::",
+        "shared::",
+        "killed::",
+        "traffic::",
+        "budgets::",
+    ],
+);
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -95,7 +115,7 @@ impl Verdict {
 }
 
 /// The tests nearest to a place.
-fn tests_of(p: &Place) -> Option<&'static (&'static str, &'static str, &'static [&'static str])> {
+fn tests_of(p: &Place) -> Option<&'static Suite> {
     let near = |b: &String| TESTS.iter().find(|t| t.0 == b);
     p.within.iter().rev().find_map(near)
 }
@@ -126,24 +146,29 @@ fn test_programs() -> anyhow::Result<BTreeMap<String, PathBuf>> {
     Ok(programs)
 }
 
+/// Models with these changes in, and the one that is chosen, from 1; 0: none.
+struct Choice<'a> {
+    mutants: &'a str,
+    number: usize,
+}
+
 /// Runs tests until one fails: its name, or `None` when all pass. An error: nothing could be tested.
 fn first_failure(
     program: &PathBuf,
     filters: &[&str],
-    mutant: Option<&str>,
+    choice: &Choice,
+    limit: Duration,
 ) -> anyhow::Result<Option<String>> {
     // both outputs in one pipe, so that a panic's message stands before its test's verdict
     let mut c = Command::new("sh");
     c.args(["-c", "exec \"$0\" \"$@\" 2>&1"]).arg(program);
     c.args(filters)
         .args(["--test-threads=1", "--nocapture"])
+        .env(MUTANTS, choice.mutants)
+        .env(MUTANT, choice.number.to_string())
         .current_dir(root().join("testbench"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
-    match mutant {
-        Some(m) => c.env(MUTANT, m),
-        None => c.env_remove(MUTANT),
-    };
     let mut child = c.spawn().context("cannot run the tests")?;
     let stdout = child.stdout.take().context("no output")?;
     let (tx, rx) = std::sync::mpsc::channel();
@@ -157,7 +182,7 @@ fn first_failure(
     let start = Instant::now();
     let (mut test, mut ran, mut refused) = (String::new(), 0, None);
     let verdict = loop {
-        let left = LIMIT.saturating_sub(start.elapsed());
+        let left = limit.saturating_sub(start.elapsed());
         match rx.recv_timeout(left) {
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
                 break Some(format!("{test} (time limit)"));
@@ -196,27 +221,76 @@ fn first_failure(
     Ok(verdict)
 }
 
-fn judge(
-    p: &Place,
-    plain: &[(String, String)],
-    programs: &BTreeMap<String, PathBuf>,
-) -> anyhow::Result<Verdict> {
-    let (_, target, filters) = tests_of(p).context("no tests")?;
-    let mutant = p.mutant.to_string();
-    let d = match rtl::print_mutant(Some(PACKAGE), Some(p.mutant.clone())) {
-        Ok(d) => d,
-        Err(e) => return Ok(Verdict::Void(format!("{e:#}").replace('\n', " "))),
-    };
-    if d.modules == plain {
-        return Ok(Verdict::Void("the text is the same".into()));
+/// Why a change says nothing, if it does.
+fn void(p: &Place, plain: &[(String, String)]) -> Option<String> {
+    match rtl::print_mutant(Some(PACKAGE), Some(p.mutant.clone())) {
+        Err(e) => Some(format!("{e:#}").replace('\n', " ")),
+        Ok(d) => (d.modules == plain).then(|| "the text is the same".into()),
     }
-    Ok(
-        match first_failure(&programs[*target], filters, Some(&mutant)) {
-            Ok(Some(test)) => Verdict::Killed(test),
-            Ok(None) => Verdict::Survived,
-            Err(e) => Verdict::Void(format!("{e:#}")),
-        },
-    )
+}
+
+/// What all workers share.
+struct Run<'a> {
+    programs: &'a BTreeMap<String, PathBuf>,
+    bar: &'a indicatif::ProgressBar,
+    /// Where verdicts are kept.
+    keep: &'a (dyn Fn(&Place, &Verdict) -> anyhow::Result<()> + Sync),
+}
+impl Run<'_> {
+    /// Tries mutants against a suite; gives those that it kills, each with the test.
+    fn suite(&self, suite: &Suite, mutants: &[&Place]) -> anyhow::Result<Vec<(usize, String)>> {
+        let names: Vec<String> = mutants.iter().map(|p| p.mutant.to_string()).collect();
+        let names = names.join(" ");
+        let tries = |number, limit| {
+            let c = Choice {
+                mutants: &names,
+                number,
+            };
+            first_failure(&self.programs[suite.1], suite.2, &c, limit)
+        };
+        self.bar.set_message(format!(
+            "{}: a model with {} changes",
+            suite.0,
+            mutants.len()
+        ));
+        if let Some(test) = tries(0, LONGEST)? {
+            bail!("{}: {test} fails without any change", suite.0);
+        }
+        // once more, now that the model is there
+        let start = Instant::now();
+        tries(0, LONGEST)?;
+        let limit = start.elapsed() * PATIENCE + SLACK;
+        let next = AtomicUsize::new(0);
+        let killed = Mutex::new(vec![]);
+        let work = || -> anyhow::Result<()> {
+            loop {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                let Some(p) = mutants.get(i) else {
+                    return Ok(());
+                };
+                if let Some(test) = tries(i + 1, limit)? {
+                    (self.keep)(p, &Verdict::Killed(test.clone()))?;
+                    self.bar.inc(1);
+                    self.bar
+                        .set_message(format!("{}: killed by {test}", p.mutant));
+                    let mut k = killed.lock().unwrap_or_else(|p| p.into_inner());
+                    k.push((i, test));
+                }
+            }
+        };
+        both(work)?;
+        Ok(killed.into_inner().unwrap_or_else(|p| p.into_inner()))
+    }
+}
+/// The same in two threads.
+fn both(work: impl Fn() -> anyhow::Result<()> + Sync) -> anyhow::Result<()> {
+    std::thread::scope(|s| -> anyhow::Result<()> {
+        let workers: Vec<_> = (0..2).map(|_| s.spawn(&work)).collect();
+        for w in workers {
+            w.join().map_err(|_| anyhow::anyhow!("a worker panics"))??;
+        }
+        Ok(())
+    })
 }
 
 fn hash(parts: &[&str]) -> String {
@@ -261,56 +335,90 @@ pub fn run(a: Args) -> anyhow::Result<()> {
     let design = hash(&texts);
     let kept = |p: &Place| dir.join(format!("{design}-{}", p.mutant));
 
+    let verdicts: Mutex<BTreeMap<usize, Verdict>> = Mutex::default();
+    let set = |i: usize, v: Verdict| {
+        verdicts
+            .lock()
+            .unwrap_or_else(|p| p.into_inner())
+            .insert(i, v);
+    };
+    // the first `count` that say something
     let bar = indicatif::ProgressBar::new(a.count as u64);
     bar.set_style(indicatif::ProgressStyle::with_template(
         "{bar:30} {pos}/{len} {msg}",
     )?);
-    // results in the order of the sample, so that the first `count` that say something are the same every time
-    let next = Mutex::new(0);
-    let done: Mutex<Vec<(usize, Verdict)>> = Mutex::default();
-    let counted = |d: &[(usize, Verdict)]| {
-        let valid = d.iter().filter(|(_, v)| !matches!(v, Verdict::Void(_)));
-        valid.count()
-    };
-    let take = |m: &Mutex<usize>| -> usize {
-        let mut n = m.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        *n += 1;
-        *n - 1
-    };
-    let work = || -> anyhow::Result<()> {
+    let (next, left) = (AtomicUsize::new(0), AtomicUsize::new(a.count));
+    let open = Mutex::new(vec![]);
+    both(|| {
         loop {
-            let have = counted(&done.lock().unwrap_or_else(|p| p.into_inner()));
-            let i = take(&next);
-            let Some(p) = sample.get(i).filter(|_| have < a.count) else {
+            if left.load(Ordering::Relaxed) == 0 {
+                return Ok(());
+            }
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(p) = sample.get(i) else {
                 return Ok(());
             };
-            let file = kept(p);
-            let old = fs::read_to_string(&file).ok();
-            let v = match old.as_deref().and_then(Verdict::parse) {
-                Some(v) => v,
-                None => {
-                    let v = judge(p, &plain, &programs)?;
-                    fs::write(&file, v.text())?;
-                    v
+            bar.set_message(format!("{}: printed", p.mutant));
+            let old = fs::read_to_string(kept(p)).ok();
+            let old = old.as_deref().and_then(Verdict::parse);
+            let v = old.or_else(|| void(p, &plain).map(Verdict::Void));
+            if !matches!(v, Some(Verdict::Void(_)))
+                && left
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+                    .is_err()
+            {
+                return Ok(());
+            }
+            match v {
+                Some(v) => {
+                    fs::write(kept(p), v.text())?;
+                    if !matches!(v, Verdict::Void(_)) {
+                        bar.inc(1);
+                    }
+                    set(i, v);
                 }
-            };
-            bar.set_message(format!("{}: {}", p.mutant, v.text()));
-            let mut d = done.lock().unwrap_or_else(|p| p.into_inner());
-            d.push((i, v));
-            bar.set_position(counted(&d) as u64);
+                None => open.lock().unwrap_or_else(|p| p.into_inner()).push(i),
+            }
         }
-    };
-    std::thread::scope(|s| -> anyhow::Result<()> {
-        let workers: Vec<_> = (0..2).map(|_| s.spawn(work)).collect();
-        for w in workers {
-            w.join().map_err(|_| anyhow::anyhow!("a worker panics"))??;
-        }
-        Ok(())
     })?;
+    let mut open = open.into_inner().unwrap_or_else(|p| p.into_inner());
+    open.sort_unstable();
+
+    let run = Run {
+        programs: &programs,
+        bar: &bar,
+        keep: &|p, v| Ok(fs::write(kept(p), v.text())?),
+    };
+    let mut alive = vec![];
+    for suite in TESTS.iter().filter(|s| s.0 != WHOLE.0).chain([&WHOLE]) {
+        let mut here: Vec<usize> = open
+            .iter()
+            .copied()
+            .filter(|&i| tests_of(sample[i]).is_some_and(|t| t.0 == suite.0))
+            .collect();
+        if suite.0 == WHOLE.0 {
+            here.append(&mut alive);
+        }
+        if here.is_empty() {
+            continue;
+        }
+        let places: Vec<&Place> = here.iter().map(|&i| sample[i]).collect();
+        let killed = run.suite(suite, &places)?;
+        for (k, test) in &killed {
+            set(here[*k], Verdict::Killed(test.clone()));
+        }
+        let dead: BTreeSet<usize> = killed.iter().map(|k| here[k.0]).collect();
+        alive.extend(here.into_iter().filter(|i| !dead.contains(i)));
+        // models with bugs in are thrown away
+        let _ = fs::remove_dir_all(rocenic_sim::verilate::target_dir().join("mutants"));
+    }
+    for i in alive {
+        fs::write(kept(sample[i]), Verdict::Survived.text())?;
+        set(i, Verdict::Survived);
+    }
     bar.finish_and_clear();
-    let mut done = done.into_inner().unwrap_or_else(|p| p.into_inner());
-    done.sort_by_key(|d| d.0);
-    let _ = fs::remove_dir_all(rocenic_sim::verilate::target_dir().join("mutants"));
+    let done = verdicts.into_inner().unwrap_or_else(|p| p.into_inner());
+    let done: Vec<(usize, Verdict)> = done.into_iter().collect();
     report(&a, &sample, &done)
 }
 
@@ -350,7 +458,7 @@ fn report(a: &Args, sample: &[&Place], done: &[(usize, Verdict)]) -> anyhow::Res
     );
     if percent < a.at_least {
         bail!(
-            "{percent:.1} % are fewer than the {} % wanted; `ROCENIC_MUTANT=BLOCK:N cargo test` runs a test with a survivor",
+            "{percent:.1} % are fewer than the {} % wanted; `{MUTANTS}=BLOCK:N {MUTANT}=1 cargo test` runs a test with a survivor",
             a.at_least
         );
     }

@@ -108,6 +108,17 @@ pub fn show(e: &E) -> String {
         E::IndexReplace(x, i, v) => format!("{}.replace_bit({}, {})", show(x), show(i), show(v)),
     }
 }
+/// Name of the condition "the model was told to have change `n`", see `mutate`.
+pub fn choice_name(n: usize) -> String {
+    format!("{CHOICE}{n}")
+}
+/// The number in such a name.
+pub fn choice(name: &str) -> Option<usize> {
+    name.strip_prefix(CHOICE)?.parse().ok()
+}
+/// No name of the design begins so.
+const CHOICE: &str = "%choice";
+
 pub fn lit(w: usize, v: &BigInt) -> String {
     format!("{w}'h{v:x}")
 }
@@ -233,6 +244,7 @@ impl Lower<'_> {
     /// Width (None: a literal that takes its width from its surroundings) and signedness.
     pub fn ty(&self, e: &E) -> R<(Option<usize>, bool)> {
         Ok(match e {
+            E::Signal(s) if choice(s).is_some() => (Some(1), false),
             E::Signal(s) => match self.lookup(s) {
                 Ok(Some(r)) => (Some(r.w), matches!(r.desc.kind, TypeKind::Signed(_))),
                 Ok(None) => {
@@ -298,6 +310,7 @@ impl Lower<'_> {
             })
         };
         Ok(match e {
+            E::Signal(s) if choice(s).is_some() => None,
             E::Signal(s) => match self.lookup(s) {
                 Ok(r) => r,
                 Err(w) => return bad(e, w),

@@ -31,6 +31,9 @@ mod stmt;
 mod types;
 
 pub use mutate::{Mutant, Place};
+
+/// C variable that says which of `Options::mutants` a running model has: 1 for the first one.
+pub const CHOICE_VARIABLE: &str = "rocenic_choice";
 #[doc(hidden)]
 pub use sabotage::Sabotage;
 
@@ -57,6 +60,8 @@ pub struct Options {
     pub flat_top: bool,
     /// Print the blocks with this bug in.
     pub mutant: Option<Mutant>,
+    /// Print them with all of these, each behind `CHOICE_VARIABLE`. Such text is for a simulator only.
+    pub mutants: Vec<Mutant>,
     /// Print with this bug in.
     #[cfg(feature = "sabotage")]
     pub sabotage: Option<Sabotage>,
@@ -77,6 +82,7 @@ impl Default for Options {
             prefix: String::new(),
             flat_top: true,
             mutant: None,
+            mutants: vec![],
             #[cfg(feature = "sabotage")]
             sabotage: None,
         }
@@ -165,6 +171,7 @@ pub fn emit<B: Block>(top: &B, opt: &Options) -> Result<Design, Vec<Error>> {
     if let Some(m) = &opt.mutant {
         mutate::apply(&mut s, m);
     }
+    mutate::choose(&mut s, &opt.mutants);
     let mut b = module::Build {
         opt,
         types: types::Types::new(opt.package.as_deref()),

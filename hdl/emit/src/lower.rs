@@ -111,6 +111,11 @@ impl Lower<'_> {
         }
         match e {
             E::Paren(x) => self.lower(x, want),
+            E::Signal(s) if let Some(n) = choice(s) => Ok(Ex {
+                t: format!("($c32(\"{}\") == 32'd{n})", crate::CHOICE_VARIABLE),
+                w: 1,
+                desc: None,
+            }),
             E::Signal(s) => match self.label(s) {
                 Ok(Some((ex, _))) => Ok(ex),
                 Ok(None) => bad(

@@ -6,15 +6,18 @@
 //! | operator | `+` `-`, `&` `\|`, `<<` `>>`, `==` `!=`, `<` `<=`, `>` `>=` become each other; `^` becomes `\|`; `all` and `any` change places; `!x` becomes `x` |
 //! | constant, bit number | one less, or 1 for 0 |
 //! | condition | negated |
+//!
+//! `apply` makes one change. `choose` makes many, each behind a condition that the running model decides
+//! (`CHOICE_VARIABLE`): one model is built for all of them.
 use crate::collect::{Scope, literal};
-use crate::expr::show;
+use crate::expr::{choice_name, show};
 use num_bigint::BigInt;
 use rust_hdl_core::ast::{
     Verilog, VerilogBlock, VerilogBlockOrConditional as Else, VerilogConditional,
     VerilogExpression as E, VerilogLiteral, VerilogOp as Op, VerilogOpUnary as Un,
     VerilogStatement as S,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -156,13 +159,16 @@ impl Walk {
             }
         }
     }
-    fn conditional(&mut self, c: &mut VerilogConditional) {
-        self.expression(&mut c.test);
-        self.place(&mut c.test, |e| match e {
+    fn test(&mut self, e: &mut E) {
+        self.expression(e);
+        self.place(e, |e| match e {
             // the same as an operator's change
             E::Unary(Un::Not, _) | E::Binary(_, Op::Eq | Op::Ne, _) => None,
             _ => Some(E::Unary(Un::Not, Box::new(E::Paren(Box::new(e.clone()))))),
         });
+    }
+    fn conditional(&mut self, c: &mut VerilogConditional) {
+        self.test(&mut c.test);
         self.block(&mut c.then);
         match &mut c.otherwise {
             Else::Block(b) => self.block(b),
@@ -247,5 +253,110 @@ pub(crate) fn apply(s: &mut Scope, m: &Mutant) {
     }
     for k in &mut s.kids {
         apply(k, m);
+    }
+}
+
+/// Statements with changes behind conditions; numbers places as `Walk` does.
+struct Choose<'a> {
+    /// Number of the change at a place.
+    wanted: &'a BTreeMap<usize, usize>,
+    n: usize,
+}
+fn chosen(number: usize) -> E {
+    E::Signal(choice_name(number))
+}
+fn paren(e: E) -> Box<E> {
+    Box::new(E::Paren(Box::new(e)))
+}
+impl Choose<'_> {
+    /// Passes the places of `change`; what it gives with each wanted one changed.
+    fn versions<T: Clone>(
+        &mut self,
+        of: &T,
+        change: impl Fn(&mut Walk, &mut T),
+    ) -> Vec<(usize, T)> {
+        let begin = self.n;
+        let with = |place| {
+            let mut w = Walk {
+                change: Some(place),
+                n: begin,
+                ..Walk::default()
+            };
+            let mut new = of.clone();
+            change(&mut w, &mut new);
+            (w.n, new)
+        };
+        self.n = with(usize::MAX).0;
+        let wanted = self.wanted.range(begin..self.n);
+        wanted.map(|(&p, &n)| (n, with(p).1)).collect()
+    }
+    /// `new` when its number is chosen, else `s`.
+    fn either(s: S, versions: Vec<(usize, S)>) -> S {
+        versions.into_iter().fold(s, |s, (n, new)| {
+            S::If(VerilogConditional {
+                test: chosen(n),
+                then: vec![new],
+                otherwise: Else::Block(vec![s]),
+            })
+        })
+    }
+    fn block(&mut self, b: &mut VerilogBlock) {
+        for s in b {
+            self.statement(s);
+        }
+    }
+    fn statement(&mut self, s: &mut S) {
+        match s {
+            S::If(c) => {
+                for (n, new) in self.versions(&c.test, Walk::test) {
+                    let now = std::mem::replace(&mut c.test, chosen(n));
+                    let not = E::Unary(Un::Not, Box::new(chosen(n)));
+                    let with = E::Binary(Box::new(chosen(n)), Op::LogicalAnd, paren(new));
+                    let without = E::Binary(paren(not), Op::LogicalAnd, paren(now));
+                    c.test = E::Binary(paren(with), Op::LogicalOr, paren(without));
+                }
+                self.block(&mut c.then);
+                match &mut c.otherwise {
+                    Else::Block(b) => self.block(b),
+                    Else::Conditional(s) => self.statement(s),
+                    Else::None => {}
+                }
+            }
+            S::Match(m) => {
+                let whole = m.clone();
+                let versions = self.versions(&m.test, |w, e| w.expression(e));
+                for c in &mut m.cases {
+                    self.block(&mut c.block);
+                }
+                let all = versions.into_iter().map(|(n, test)| {
+                    let mut new = whole.clone();
+                    new.test = test;
+                    (n, S::Match(new))
+                });
+                *s = Self::either(s.clone(), all.collect());
+            }
+            _ => {
+                let versions = self.versions(s, Walk::statement);
+                *s = Self::either(s.clone(), versions);
+            }
+        }
+    }
+}
+/// Changes every instance of the mutants' blocks; mutant `i` of the list holds when the model's choice is `i + 1`.
+pub(crate) fn choose(s: &mut Scope, list: &[Mutant]) {
+    let block = short(s);
+    let own = list.iter().enumerate().filter(|(_, m)| m.block == block);
+    let wanted: BTreeMap<usize, usize> = own.map(|(i, m)| (m.place, i + 1)).collect();
+    if !wanted.is_empty()
+        && let Ok(Verilog::Combinatorial(code)) = &mut s.hdl
+    {
+        let mut c = Choose {
+            wanted: &wanted,
+            n: 0,
+        };
+        c.block(code);
+    }
+    for k in &mut s.kids {
+        choose(k, list);
     }
 }

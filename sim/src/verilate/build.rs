@@ -45,20 +45,16 @@ impl Source {
         }
     }
 
-    /// Emits a block on which `connect_all` has run; with the bug that `ROCENIC_MUTANT` names, for `cargo xtask mutate`.
+    /// Emits a block on which `connect_all` has run; with the bugs that `ROCENIC_MUTANTS` names, for `cargo xtask mutate`.
     ///
     /// # Errors
     /// What the back end refuses.
     pub fn from_block<B: rust_hdl_core::prelude::Block>(block: &B) -> Result<Source, Error> {
-        let mutant = match std::env::var(MUTANT) {
-            Ok(m) => Some(
-                m.parse()
-                    .map_err(|e| Error::Emit(format!("{MUTANT}: {e}")))?,
-            ),
-            Err(_) => None,
-        };
+        let list = std::env::var(MUTANTS).unwrap_or_default();
+        let mutants: Result<Vec<emit::Mutant>, String> =
+            list.split_whitespace().map(str::parse).collect();
         let options = emit::Options {
-            mutant,
+            mutants: mutants.map_err(|e| Error::Emit(format!("{MUTANTS}: {e}")))?,
             ..emit::Options::default()
         };
         let d = emit::emit(block, &options).map_err(|e| {
@@ -73,8 +69,19 @@ impl Source {
     }
 }
 
-/// Environment variable: the bug to print blocks with, like `SendSched:17`.
+/// Environment variable: bugs to build models with, like `SendSched:17 RxParse:3`.
+pub const MUTANTS: &str = "ROCENIC_MUTANTS";
+/// Environment variable: which of them a running model has, 1 for the first one; none without it.
 pub const MUTANT: &str = "ROCENIC_MUTANT";
+
+const CHOICE_FILE: &str = "choice.h";
+/// What models with bugs include first.
+fn choice_header() -> String {
+    format!(
+        "#include <cstdlib>\ninline const unsigned {} = [] {{\n    const char* s = std::getenv(\"{MUTANT}\");\n    return s ? std::strtoul(s, nullptr, 10) : 0;\n}}();\n",
+        emit::CHOICE_VARIABLE
+    )
+}
 
 /// What undefined values become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,7 +264,7 @@ fn errors_of(text: &str, dir: &Path) -> String {
 /// The path of the `.so`; does nothing but hash when the cache has it.
 pub(super) fn build(d: &Source, o: &Options, v: &Verilator) -> Result<PathBuf, Error> {
     // models with a bug in are thrown away
-    let bug = std::env::var_os(MUTANT).is_some();
+    let bug = std::env::var_os(MUTANTS).is_some();
     let cache = target_dir().join(if bug { "mutants" } else { "verilate" });
     let shim = shim::text(&d.top, &d.ports, o.trace_fst);
     let vflags = verilator_flags(d, o, v);
@@ -287,8 +294,10 @@ pub(super) fn build(d: &Source, o: &Options, v: &Verilator) -> Result<PathBuf, E
     let cpp = dir.join("cpp");
     let f = cpp.join("shim.cpp");
     fs::write(&f, &shim).map_err(io(&f))?;
+    let f = cpp.join(CHOICE_FILE);
+    fs::write(&f, choice_header()).map_err(io(&f))?;
     let mut objects = runtime(&cache, v, o.trace_fst)?;
-    let jobs = units(&cpp, v, o, optimise)?;
+    let jobs = units(&cpp, v, o, optimise, bug)?;
     objects.extend(jobs.iter().map(|j| j.2.clone()));
     compile(&jobs)?;
     let tmp = dir.join("tmp.so");
@@ -369,6 +378,7 @@ fn units(
     v: &Verilator,
     o: &Options,
     optimise: &str,
+    bug: bool,
 ) -> Result<Vec<(PathBuf, Vec<String>, PathBuf)>, Error> {
     let mut files = vec![];
     for e in fs::read_dir(cpp).map_err(io(cpp))? {
@@ -407,6 +417,9 @@ fn units(
         fs::write(&src, text).map_err(io(&src))?;
         let mut flags = defines(o.trace_fst);
         flags.push(opt.into());
+        if bug {
+            flags.extend(["-include".into(), CHOICE_FILE.into()]);
+        }
         for d in [cpp, &include, &include.join("vltstd")] {
             flags.extend(["-I".into(), d.display().to_string()]);
         }

@@ -30,7 +30,7 @@ mod program;
 mod shim;
 pub mod tools;
 
-pub use build::{MUTANT, Options, PortSpec, Source, Speed, XAssign, target_dir};
+pub use build::{MUTANT, MUTANTS, Options, PortSpec, Source, Speed, XAssign, target_dir};
 pub use error::Error;
 pub use model::{AnyPort, Library, Model, Port, PortValue, UintPort};
 pub use program::{Program, build_program};
