@@ -195,6 +195,7 @@ pub struct PayloadRead {
     /// Reorder buffer: next place to allot, and how many are allotted.
     place: Reg<Bits<ROB_W>>,
     used: Reg<Bits<USED_W>>,
+    freed: Reg<Bits<USED_W>>,
     pulses: Reg<Pulses>,
     /// The head packet failed, and its epoch has been looked up.
     looked: Reg<Bit>,
@@ -220,6 +221,7 @@ impl Logic for PayloadRead {
             tags_out,
             place,
             used,
+            freed,
             pulses,
             looked,
             issued,
@@ -277,8 +279,9 @@ impl Logic for PayloadRead {
         let slot_free = tail - head != 1 << SLOT_W;
         let fits = used + bit_cast::<USED_W, 7>(held_q.beats) <= ROB_BEATS;
         let can_read = !tags_out.get_bit(RTAG_W) && fits && (!ask.valid || self.req_ready.val());
-        let issue = held_q.valid && known && !stale && slot_free && (!held_q.read || can_read);
-        let leaves = issue || (held_q.valid && known && stale);
+        let may = slot_free && (!held_q.read || can_read);
+        let issue = held_q.valid && known && !stale && may;
+        let leaves = held_q.valid && known && (stale || may);
         let ask_now = issue && held_q.read;
         let asked = self.issue_req.val() && !self.reset.val();
         self.issued.d.next = asked && (self.issued.q.val() || !held_q.valid || leaves);
@@ -489,7 +492,9 @@ impl Logic for PayloadRead {
         } else {
             0.into()
         };
-        self.used.d.next = used + allotted - freed;
+        // a cycle late: what frees it is deep
+        self.freed.d.next = freed;
+        self.used.d.next = used + allotted - self.freed.q.val();
         let tag_back = pop && slot.read;
         self.tags_out.d.next = if ask_now && !tag_back {
             tags_out + 1
@@ -536,6 +541,7 @@ impl Logic for PayloadRead {
             self.tags_out.d.next = 0.into();
             self.place.d.next = 0.into();
             self.used.d.next = 0.into();
+            self.freed.d.next = 0.into();
             self.looked.d.next = false;
             self.row.d.next.inside = false;
             self.scan.d.next = Scan::default();

@@ -17,8 +17,8 @@ mod pair;
 mod query;
 mod reads;
 mod scatter;
-mod soak;
 mod shared;
+mod soak;
 mod traffic;
 mod unix;
 
