@@ -348,6 +348,29 @@ fn two_simulators_are_joined_by_a_socket_and_one_of_them_writes_a_waveform() {
     assert!(times.last() > times.first(), "{times:?}");
 }
 
+/// Waits until somebody has connected to this port of this machine.
+fn until_connected(port: &str) {
+    let port: u16 = port.parse().expect("a port number");
+    let here = format!(":{port:04X}");
+    for _ in 0..6000 {
+        let open = ["/proc/net/tcp", "/proc/net/tcp6"]
+            .iter()
+            .flat_map(std::fs::read_to_string)
+            .any(|t| {
+                t.lines().any(|l| {
+                    let w: Vec<&str> = l.split_whitespace().collect();
+                    // local address, remote address, state: established
+                    w.len() > 3 && w[1].ends_with(&here) && w[3] == "01"
+                })
+            });
+        if open {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("nobody has connected to port {port} in a minute");
+}
+
 /// A pair of programs that would run for hours.
 fn endless(sim: &Sim) -> (Waiting, Child) {
     let waiting = Waiting::start(&["pingpong", "--dev", sim.device(0)]);
@@ -365,6 +388,9 @@ fn whoever_is_killed_the_others_say_so_and_the_next_run_works() {
     // several moments: before the connection, in the middle of commands, of messages
     for ms in [1, 40, 300, 1000] {
         let (waiting, mut child) = endless(&sim);
+        if ms >= 300 {
+            until_connected(&waiting.port);
+        }
         std::thread::sleep(Duration::from_millis(ms));
         child.kill().expect("kill");
         let _ = child.wait();
@@ -380,6 +406,9 @@ fn whoever_is_killed_the_others_say_so_and_the_next_run_works() {
             drop(waiting);
         }
         let (mut waiting, mut child) = endless(&sim);
+        if ms >= 300 {
+            until_connected(&waiting.port);
+        }
         std::thread::sleep(Duration::from_millis(ms));
         waiting.kill();
         let (code, err) = end_of(&mut child);
@@ -389,6 +418,7 @@ fn whoever_is_killed_the_others_say_so_and_the_next_run_works() {
     assert!(out.contains("every byte checked"), "{out}");
 
     let (waiting, mut child) = endless(&sim);
+    until_connected(&waiting.port);
     std::thread::sleep(Duration::from_millis(500));
     sim.kill();
     let ends = [waiting.end(), end_of(&mut child)];
