@@ -3,7 +3,7 @@ module qp_states_proof (
     input logic clock,
     input logic [7:0] opcode,
     input logic [1023:0] words,
-    input logic qp_exists, cq_exists, cq_in_use, mr_exists, eq_in_use,
+    input logic qp_exists, qp_in_use, cq_exists, cq_in_use, mr_exists, eq_in_use,
     input logic [`QP_BITS-1:0] qp,
     input logic [7:0] eqs
 );
