@@ -7,6 +7,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  rocenic soak --packets 20000              # some minutes
+  rocenic soak --packets 1000000 --resume   # goes on where the last one ended
+  rocenic soak --seed 1 --episode 7         # one episode again, with its capture")]
 pub struct Args {
     /// Ends when both NICs together have sent this many frames
     #[arg(long, default_value_t = 100_000)]
