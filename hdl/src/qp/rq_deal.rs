@@ -17,7 +17,8 @@
 //! | `fin`, `op` | a token came out of the pipeline; `fin_go`: it is taken in this cycle |
 //! | `due` | shared queues that have fallen below their limit, which is disarmed |
 //!
-//! At most 8 dealt WQEs of a queue pair have no completion. 10 cycles from `ask` to `deal`, 14 a WQE.
+//! At most 8 dealt WQEs of a queue pair have no completion. A WQE takes 12 cycles when nothing is in
+//! the way, the first 7 of them up to `deal`.
 use super::{QpQueue, RQE_SLOTS, RqAsk, RqDealt, RqeFree, RqeSlot, RxFin};
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
