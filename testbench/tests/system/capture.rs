@@ -1,6 +1,6 @@
 //! Captures of the wire between two NICs, judged by programs that are not ours.
 use super::traffic::{data, transfer};
-use rocenic_sim::wire::Faults;
+use rocenic_sim::wire::{Capture, Faults};
 use rocenic_testbench::system::PairConfig;
 use rocenic_testbench::{python, skip};
 use std::path::{Path, PathBuf};
@@ -79,6 +79,32 @@ fn tshark_scapy_and_another_icrc_agree_on_every_frame() {
         assert!(frames > (LEN / 4096) as u64, "{said}");
         assert_eq!(said["harmed"], 0);
     }
+}
+
+/// The first four bytes of this READ response, 90 00 00 00, are an EtherType (a loop test's) to tshark, which guesses.
+/// A byte of a guest's memory, as Linux sent it.
+const LOOKS_LIKE_A_LOOP_TEST: &str = "020000000001020000000002080045000034e7a64000401137bec0a84d02c0a84d01\
+c44e12b7002000001030ffff0000001300a10b8e1f00009490000000327851f7";
+
+#[test]
+fn a_payload_that_looks_like_another_protocol_is_not_malformed() {
+    let python = match python::scapy() {
+        Ok(p) => p,
+        Err(why) => return skip::note(&why),
+    };
+    if !have_tshark() {
+        return skip::note("no tshark; run: apt-get install tshark");
+    }
+    let path = scratch("looks-like").join("wire.pcapng");
+    let frame: Vec<u8> = (0..LOOKS_LIKE_A_LOOP_TEST.len() / 2)
+        .map(|i| u8::from_str_radix(&LOOKS_LIKE_A_LOOP_TEST[2 * i..2 * i + 2], 16).expect("hex"))
+        .collect();
+    let mut capture = Capture::create(&path).expect("a capture");
+    capture.frame(0, &frame).expect("a frame");
+    capture.close().expect("the capture is written");
+    let said = script(&python, "check_capture.py", &[&path.display().to_string()]);
+    let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!(said["frames"], 1);
 }
 
 #[test]
