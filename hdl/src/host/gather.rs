@@ -6,13 +6,14 @@
 //! | `o` | beats of packets: those of a gathered one begin at byte 0, the others pass as they are |
 //!
 //! A piece that ends inside a beat leaves a gap behind it. A frame must have none, so a gathered packet waits here until
-//! it is whole, while the one before it goes.
+//! it is whole, while the one before it goes. Its beats come in through a skid buffer, so that `i_ready` is not as deep as
+//! the realigner's.
 //!
-//! Latency: none for packets of one piece, the packet's beats and 5 cycles for gathered ones. Throughput: a beat a cycle,
+//! Latency: none for packets of one piece, the packet's beats and 6 cycles for gathered ones. Throughput: a beat a cycle,
 //! one less for each piece that ends inside a beat. Never: an output beat of two packets; a gap inside a packet.
 use crate::cfg::PLEN_W;
 use crate::prim::{Fifo, Reg};
-use crate::stream::{Realign, RealignCmd};
+use crate::stream::{Realign, RealignCmd, Skid};
 use crate::types::Beat;
 use rocenic_contract::caps;
 use rtl::{clocks, regs, rtl};
@@ -34,6 +35,13 @@ pub struct Piece {
     pub len: Bits<PLEN_W>,
 }
 
+/// A beat of a gathered packet.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+struct Part {
+    beat: Beat,
+    piece: Piece,
+}
+
 #[derive(LogicBlock, Default)]
 pub struct Gather {
     pub clock: Signal<In, Clock>,
@@ -45,6 +53,7 @@ pub struct Gather {
     pub o_valid: Signal<Out, Bit>,
     pub o_ready: Signal<In, Bit>,
     pub o: Signal<Out, Beat>,
+    parts: Skid<Part>,
     align: Realign,
     /// Pieces that are in `align`.
     inside: Reg<Bits<2>>,
@@ -58,41 +67,50 @@ impl Logic for Gather {
     #[rtl]
     fn update(&mut self) {
         regs!(self, clock, inside, begun, whole);
-        clocks!(self, clock, align, joined);
+        clocks!(self, clock, parts, align, joined);
+        self.parts.reset.next = self.reset.val();
         self.joined.reset.next = self.reset.val();
         self.align.reset.next = self.reset.val();
         let i = self.i.val();
         let piece = self.piece.val();
         let inside = self.inside.q.val();
         let whole = self.whole.q.val();
-        let empty = inside == 0 && !whole.any();
+        let part = self.parts.o.val();
+        let part_waits = self.parts.o_valid.val();
+        let empty = !part_waits && inside == 0 && !whole.any();
         let plain = !piece.gather && empty;
 
         // the realigner carries `more` through as the last beat's `err`
-        let enters = self.i_valid.val() && piece.gather;
-        self.align.i_valid.next = enters;
-        self.align.i.next = Beat {
-            err: piece.more,
-            ..i
-        };
-        self.align.cmd_valid.next = enters;
-        self.align.cmd.next = RealignCmd {
-            src_off: piece.src_off,
-            dst_off: piece.dst_off,
-            len: piece.len,
+        self.parts.i_valid.next = self.i_valid.val() && piece.gather;
+        self.parts.i.next = Part {
+            beat: Beat {
+                err: piece.more,
+                ..i
+            },
+            piece,
         };
         self.i_ready.next = if piece.gather {
-            self.align.i_ready.val()
+            self.parts.i_ready.val()
         } else {
             plain && self.o_ready.val()
         };
+        self.align.i_valid.next = part_waits;
+        self.align.i.next = part.beat;
+        self.align.cmd_valid.next = part_waits;
+        self.align.cmd.next = RealignCmd {
+            src_off: part.piece.src_off,
+            dst_off: part.piece.dst_off,
+            len: part.piece.len,
+        };
+        self.parts.o_ready.next = self.align.i_ready.val();
 
         let a = self.align.o.val();
         let begun = self.begun.q.val();
         let more = a.last && a.err;
         let kept = more && !a.bytes.get_bit(6);
         let data = a.data | begun;
-        let space = kept || self.joined.i_ready.val();
+        // when this is full, a whole packet is in it and leaves
+        let space = self.joined.i_ready.val();
         let leaves = self.align.o_valid.val() && space;
         self.align.o_ready.next = space;
         self.joined.i_valid.next = self.align.o_valid.val() && !kept;
@@ -117,7 +135,7 @@ impl Logic for Gather {
         if leaves {
             self.begun.d.next = if kept { data } else { 0.into() };
         }
-        let one_in = enters && self.align.cmd_ready.val();
+        let one_in = part_waits && self.align.cmd_ready.val();
         let one_out = leaves && a.last;
         if one_in && !one_out {
             self.inside.d.next = inside + 1;

@@ -20,7 +20,7 @@
 //! `tx` comes up to two packets before the beats on `p`, so that a header can be made meanwhile.
 //!
 //! Latency: inline or empty packet `cmd` to `tx` 4 cycles; last `beat` to `tx` 3 cycles; `cmd` to `req` 2 cycles.
-//! Throughput: a beat a cycle, a packet every 2 cycles, a piece of a gathered one every 4; 64 reads, 64 KiB and 128 packets under way.
+//! Throughput: a beat a cycle, a packet every 2 cycles, a piece of a gathered one every 4, a read every 2; 64 reads, 64 KiB and 128 packets under way.
 //! Never: back-pressure on `beat`; a frame whose payload is not whole.
 use super::gather::{Gather, Piece};
 use super::read_tags::ReadTags;
@@ -42,7 +42,6 @@ const SLOT_W: usize = RTAG_W + 1;
 const SLOT_P: usize = SLOT_W + 1;
 /// Allotted beats, and the largest packet more.
 const USED_W: usize = ROB_W + 1;
-const ROB_BEATS: u64 = 1 << ROB_W;
 
 /// A command with its beats counted.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -122,17 +121,22 @@ fn held(cmd: TxCmd) -> Held {
     } else {
         0.into()
     };
-    // one byte less, so that a full last beat counts as 63 and not as 0
-    let end = bit_cast::<PLEN_W, 6>(offset) + len - 1;
+    let end = bit_cast::<PLEN_W, 6>(offset) + len;
+    let rest = end.get_bits::<6>(0);
+    let part: Bits<7> = if rest.any() { 1.into() } else { 0.into() };
     Held {
         valid: true,
         cmd,
         beats: if any {
-            end.get_bits::<7>(6) + 1
+            end.get_bits::<7>(6) + part
         } else {
             0.into()
         },
-        tail: bit_cast::<7, 6>(end.get_bits::<6>(0)) + 1,
+        tail: if rest.any() {
+            bit_cast::<7, 6>(rest)
+        } else {
+            64.into()
+        },
         read,
     }
 }
@@ -192,9 +196,11 @@ pub struct PayloadRead {
     /// Tags: next to give, and how many are out.
     tag: Reg<Bits<RTAG_W>>,
     tags_out: Reg<Bits<7>>,
-    /// Reorder buffer: next place to allot, and how many are allotted.
+    /// Reorder buffer: next place to allot, and how many are allotted; what the last cycle allotted and freed is not in
+    /// `used` yet.
     place: Reg<Bits<ROB_W>>,
     used: Reg<Bits<USED_W>>,
+    allotted: Reg<Bits<7>>,
     freed: Reg<Bits<USED_W>>,
     pulses: Reg<Pulses>,
     /// The head packet failed, and its epoch has been looked up.
@@ -221,6 +227,7 @@ impl Logic for PayloadRead {
             tags_out,
             place,
             used,
+            allotted,
             freed,
             pulses,
             looked,
@@ -276,9 +283,15 @@ impl Logic for PayloadRead {
             now != held_q.cmd.pkt.epoch
         };
         let known = self.at_issue.ready.val();
-        let slot_free = tail - head != 1 << SLOT_W;
-        let fits = used + bit_cast::<USED_W, 7>(held_q.beats) <= ROB_BEATS;
-        let can_read = !tags_out.get_bit(RTAG_W) && fits && (!ask.valid || self.req_ready.val());
+        // full: the pointers differ in their wrap bit alone; a difference would be deeper
+        let slot_free = tail.get_bits::<SLOT_W>(0) != head.get_bits::<SLOT_W>(0)
+            || tail.get_bit(SLOT_W) == head.get_bit(SLOT_W);
+        let filled = used + bit_cast::<USED_W, 7>(held_q.beats);
+        let fits = !filled.get_bit(ROB_W) || !filled.get_bits::<ROB_W>(0).any();
+        // a read every other cycle: `used` is right again then
+        let counted = !self.allotted.q.val().any();
+        let asks = !ask.valid || self.req_ready.val();
+        let can_read = counted && !tags_out.get_bit(RTAG_W) && fits && asks;
         let may = slot_free && (!held_q.read || can_read);
         let issue = held_q.valid && known && !stale && may;
         let leaves = held_q.valid && known && (stale || may);
@@ -377,10 +390,11 @@ impl Logic for PayloadRead {
         let here = waits && (!slot.read || self.tags.complete.val());
         let failed_read = slot.read && self.tags.error.val();
         let scans = !scan.judged && (slot.more || scan.ahead);
+        let bad = if scan.judged { scan.bad } else { failed_read };
         let whole = here && !scans;
-        let bad = whole && if scan.judged { scan.bad } else { failed_read };
         let room = scan.inside || !ready.valid;
-        let send = whole && !bad && room && self.reorder.job_ready.val();
+        let may_send = !bad && room && self.reorder.job_ready.val();
+        let send = whole && may_send;
         self.reorder.job_valid.next = send && slot.job.beats.any();
         self.reorder.job.next = BeatJob {
             piece: Piece {
@@ -416,8 +430,9 @@ impl Logic for PayloadRead {
         self.resp_at_fault.qpn.next = slot.pkt.qpn;
         let resp_failed = self.resp_failed.q.val();
         let told = !failed.valid && !resp_failed.valid;
-        let swallow = bad && looked && told && self.reorder.empty.val();
-        self.looked.d.next = bad && !swallow;
+        let may_swallow = bad && looked && told && self.reorder.empty.val();
+        let swallow = whole && may_swallow;
+        self.looked.d.next = whole && bad && !swallow;
         if failed.valid && self.fault_ready.val() {
             self.failed.d.next.valid = false;
         }
@@ -455,11 +470,22 @@ impl Logic for PayloadRead {
             };
         }
         let pop = send || swallow;
-        let next_head = if pop { head + 1 } else { head };
-        self.head.d.next = next_head;
-        let mut next = scan;
         if pop {
-            next.at = next_head;
+            self.head.d.next = head + 1;
+        }
+        // where the reader looks next is known before it is known whether it moves
+        let target = if !scans {
+            head + 1
+        } else if slot.more {
+            scan.at + 1
+        } else {
+            head
+        };
+        let moves = here && (scans || may_send || may_swallow);
+        let at = if moves { target } else { scan.at };
+        let mut next = scan;
+        next.at = at;
+        if pop {
             next.inside = slot.more;
             next.fill = if slot.more {
                 scan.fill + slot.pkt.payload_len.get_bits::<6>(0)
@@ -471,20 +497,14 @@ impl Logic for PayloadRead {
                 next.bad = false;
             }
         } else if here && scans {
-            next.at = if slot.more { scan.at + 1 } else { head };
             next.ahead = slot.more;
             next.judged = !slot.more;
             next.bad = scan.bad || failed_read;
         }
         self.scan.d.next = next;
-        self.slots.raddr.next = next.at.get_bits::<SLOT_W>(0);
+        self.slots.raddr.next = at.get_bits::<SLOT_W>(0);
 
-        // space and tags come back
-        let allotted = if ask_now {
-            bit_cast::<USED_W, 7>(held_q.beats)
-        } else {
-            0.into()
-        };
+        // tags come back, and space a cycle later: what frees it is deep
         let freed: Bits<USED_W> = if swallow {
             bit_cast::<USED_W, 7>(slot.job.beats)
         } else if self.reorder.freed.val() {
@@ -492,9 +512,9 @@ impl Logic for PayloadRead {
         } else {
             0.into()
         };
-        // a cycle late: what frees it is deep
         self.freed.d.next = freed;
-        self.used.d.next = used + allotted - self.freed.q.val();
+        self.allotted.d.next = if ask_now { held_q.beats } else { 0.into() };
+        self.used.d.next = used + bit_cast::<USED_W, 7>(self.allotted.q.val()) - self.freed.q.val();
         let tag_back = pop && slot.read;
         self.tags_out.d.next = if ask_now && !tag_back {
             tags_out + 1
@@ -541,6 +561,7 @@ impl Logic for PayloadRead {
             self.tags_out.d.next = 0.into();
             self.place.d.next = 0.into();
             self.used.d.next = 0.into();
+            self.allotted.d.next = 0.into();
             self.freed.d.next = 0.into();
             self.looked.d.next = false;
             self.row.d.next.inside = false;
