@@ -105,6 +105,15 @@ impl<'a> SendRequest<'a> {
             ..r
         }
     }
+    /// Takes a key of the queue pair's own protection domain away. It waits for all requests before it, and those behind
+    /// it wait for it; when it completes, nothing uses the key any more, from here or from elsewhere. Its region lives on:
+    /// [`Mr::rekey`](crate::Mr::rekey) gives it the next key.
+    pub fn local_invalidate(key: u32) -> Self {
+        SendRequest {
+            imm_or_invkey: key,
+            ..Self::new(WqeOpcode::LocalInv, Data::Pieces(&[]), None)
+        }
+    }
     /// The request's number; comes back in its completion.
     pub fn id(mut self, id: u64) -> Self {
         self.id = id;

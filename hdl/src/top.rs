@@ -349,6 +349,14 @@ impl Logic for roce_nic {
         self.mr_table.inv.next = self.rx_path.inv.val();
         self.rx_path.inv_done.next = self.mr_table.inv_done.val();
         self.rx_path.inv_ok.next = self.mr_table.inv_ok.val();
+        self.mr_table.own_inv_valid.next = self.requester.inv_valid.val();
+        self.requester.inv_ready.next = self.mr_table.own_inv_ready.val();
+        self.mr_table.own_inv.next = self.requester.inv.val();
+        self.requester.inv_done.next = self.mr_table.own_done.val();
+        self.requester.inv_ok.next = self.mr_table.inv_ok.val();
+        self.control.pass_valid.next = self.requester.pass_valid.val();
+        self.requester.pass_ready.next = self.control.pass_ready.val();
+        self.requester.passed.next = self.control.passed.val();
         self.mr_table.resp_valid.next = self.responses.mr_req_valid.val();
         self.mr_table.resp.next = self.responses.mr_req.val();
         self.responses.mr_rsp_valid.next = self.mr_table.resp_rsp_valid.val();

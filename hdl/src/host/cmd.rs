@@ -8,9 +8,11 @@
 //! | `qp_page`, `cq_page` | who may ring doorbells |
 //! | `fault_*` | faults the engines found |
 //! | `eqe` | asynchronous events, to event queue 0 |
+//! | `pass`, `passed` | drain what is in flight for a local invalidate: taken when it begins; pulse when it is over |
 //! | `drain_req`, `drain_ack` | in-flight DMA before a removal, then (`drain_cq_*`) the completions it made |
 //!
-//! One command at a time, a few tens of cycles without the drains. Faults go between commands. A command ends with a
+//! One command at a time, a few tens of cycles without the drains. Faults go between commands, and so do drains for local
+//! invalidates, in turn with them; one that takes too long begins anew. A command ends with a
 //! status in bounded time: a drain that takes longer than 2^DRAIN_W cycles ends it with TIMEOUT and the object stays.
 //! Never answers a command before all engines have taken its operation (rule R9).
 use super::axil_regs::{Done, Go, IN_BITS, OUT_BITS};
@@ -72,6 +74,9 @@ pub struct Cmd {
     /// Held until the acknowledge.
     pub sq_view: Signal<In, SqView>,
     pub rq_view: Signal<In, RqView>,
+    pub pass_valid: Signal<In, Bit>,
+    pub pass_ready: Signal<Out, Bit>,
+    pub passed: Signal<Out, Bit>,
     pub drain_req: Signal<Out, Bits<DRAINS>>,
     pub drain_ack: Signal<In, Bits<DRAINS>>,
     pub drain_cq_req: Signal<Out, Bit>,
@@ -141,6 +146,13 @@ impl Logic for Cmd {
         let cq_entry = self.cqs.rdata.val();
         let taking_fault = now.step == Step::Idle && self.faults.o_valid.val();
         self.faults.o_ready.next = taking_fault;
+        let passes = now.step == Step::Idle
+            && !self.faults.o_valid.val()
+            && self.pass_valid.val()
+            && !(self.go_valid.val() && now.yields);
+        self.pass_ready.next = passes;
+        let drained = (now.drained | self.drain_ack.val()).all();
+        self.passed.next = now.step == Step::Drain && now.passing && drained;
         let qpn_in = if taking_fault {
             self.faults.o_data.val().qpn
         } else {
@@ -296,10 +308,15 @@ impl Logic for Cmd {
                 n.drained = 0.into();
                 n.ticks = 0.into();
                 n.faulted = taking_fault;
+                n.passing = passes;
                 if taking_fault {
                     n.fault = self.faults.o_data.val();
                     n.step = Step::Fault;
+                } else if passes {
+                    n.step = Step::Drain;
+                    n.yields = true;
                 } else if self.go_valid.val() {
+                    n.yields = false;
                     n.opcode = self.go.val().opcode;
                     n.status = bits::<8>(status::OK);
                     n.step = Step::Look;
@@ -423,7 +440,9 @@ impl Logic for Cmd {
             Step::Drain => {
                 n.drained = now.drained | self.drain_ack.val();
                 n.ticks = now.ticks + 1;
-                if (now.drained | self.drain_ack.val()).all() {
+                if now.passing && (drained || now.ticks.all()) {
+                    n.step = Step::Idle;
+                } else if drained {
                     n.step = Step::DrainCq;
                     n.ticks = 0.into();
                 } else if now.ticks.all() {
@@ -509,7 +528,7 @@ impl Logic for Cmd {
         }
 
         // mailbox
-        self.go_ready.next = now.step == Step::Idle && !taking_fault;
+        self.go_ready.next = now.step == Step::Idle && !taking_fault && !passes;
         self.done_valid.next = now.step == Step::Finish;
         self.done.next = Done {
             status: now.status,

@@ -80,6 +80,9 @@ pub struct Now {
     pub drained: Bits<DRAINS>,
     pub ticks: Bits<DRAIN_W>,
     pub up: Bit,
+    /// Draining for a local invalidate, not for a command; the last was one: a command comes first.
+    pub passing: Bit,
+    pub yields: Bit,
 }
 
 /// A command ends with this status.

@@ -23,6 +23,7 @@ pub const CAPS: u64 = caps::SEND
     | caps::ATOMIC
     | caps::IMMEDIATE
     | caps::INVALIDATE
+    | caps::LOCAL_INVALIDATE
     | caps::INLINE
     | caps::PUSH
     | caps::RC
@@ -86,6 +87,9 @@ pub struct Control {
     pub eqe: Signal<Out, EqeReq>,
     pub sq_view: Signal<In, SqView>,
     pub rq_view: Signal<In, RqView>,
+    pub pass_valid: Signal<In, Bit>,
+    pub pass_ready: Signal<Out, Bit>,
+    pub passed: Signal<Out, Bit>,
     pub drain_req: Signal<Out, Bits<DRAINS>>,
     pub drain_ack: Signal<In, Bits<DRAINS>>,
     pub drain_cq_req: Signal<Out, Bit>,
@@ -209,6 +213,9 @@ impl Logic for Control {
         self.eqe.next = self.cmd.eqe.val();
         self.cmd.sq_view.next = self.sq_view.val();
         self.cmd.rq_view.next = self.rq_view.val();
+        self.cmd.pass_valid.next = self.pass_valid.val();
+        self.pass_ready.next = self.cmd.pass_ready.val();
+        self.passed.next = self.cmd.passed.val();
         self.drain_req.next = self.cmd.drain_req.val();
         self.cmd.drain_ack.next = self.drain_ack.val();
         self.drain_cq_req.next = self.cmd.drain_cq_req.val();

@@ -9,7 +9,8 @@
 //! | `tx`, `rx`, `resp` | `MrReq` in, every cycle |
 //! | `tx_rsp`, `rx_rsp`, `resp_rsp` | `MrRsp`, exactly 3 cycles later, in order |
 //! | `write` | an entry to store, a cycle later; `valid` = 0 takes the region away; `key_only`: its key alone |
-//! | `inv`, `inv_done`, `inv_ok` | takes a key away (`mr_keys`) |
+//! | `inv`, `inv_done`, `inv_ok` | takes a key away (`mr_keys`) for the receive path |
+//! | `own_inv`, `own_done` | the same for the requester; `inv_ok` is common; in turn when both ask |
 //! | `busy` | the table is being cleared after reset: all lookups fail |
 //!
 //! Never stalls. A lookup in the two cycles from a write on sees the old entry.
@@ -171,6 +172,10 @@ pub struct MrTable {
     pub inv_ready: Signal<Out, Bit>,
     pub inv: Signal<In, InvReq>,
     pub inv_done: Signal<Out, Bit>,
+    pub own_inv_valid: Signal<In, Bit>,
+    pub own_inv_ready: Signal<Out, Bit>,
+    pub own_inv: Signal<In, InvReq>,
+    pub own_done: Signal<Out, Bit>,
     pub inv_ok: Signal<Out, Bit>,
     keys: MrKeys,
     tx_port: MrPort,
@@ -178,11 +183,13 @@ pub struct MrTable {
     resp_port: MrPort,
     clear: Clear<MR_W>,
     incoming: Reg<Incoming>,
+    /// The key under way is taken away for the requester.
+    owned: Reg<Bit>,
 }
 impl Logic for MrTable {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, incoming);
+        regs!(self, clock, incoming, owned);
         clocks!(self, clock, keys, tx_port, rx_port, resp_port, clear);
         self.keys.reset.next = self.reset.val();
         self.tx_port.reset.next = self.reset.val();
@@ -230,10 +237,22 @@ impl Logic for MrTable {
         };
         self.keys.store.next = store;
         self.keys.busy.next = writes;
-        self.keys.inv_valid.next = self.inv_valid.val();
-        self.inv_ready.next = self.keys.inv_ready.val();
-        self.keys.inv.next = self.inv.val();
-        self.inv_done.next = self.keys.done_valid.val();
+        let owned = self.owned.q.val();
+        let own = self.own_inv_valid.val() && (!self.inv_valid.val() || !owned);
+        let free = self.keys.inv_ready.val();
+        self.keys.inv_valid.next = self.inv_valid.val() || self.own_inv_valid.val();
+        self.inv_ready.next = free && !own;
+        self.own_inv_ready.next = free && own;
+        if free {
+            self.owned.d.next = own;
+        }
+        self.keys.inv.next = if own {
+            self.own_inv.val()
+        } else {
+            self.inv.val()
+        };
+        self.inv_done.next = self.keys.done_valid.val() && !owned;
+        self.own_done.next = self.keys.done_valid.val() && owned;
         self.inv_ok.next = self.keys.ok.val();
         self.tx_port.store.next = store;
         self.rx_port.store.next = store;

@@ -237,6 +237,7 @@ impl Logic for Completer {
             upto: rec.upto,
             rd: rec.rd,
             read: rec.read,
+            local: rec.local,
             ack,
             after: ack.psn + 1,
             rnr_ticks: rnr_wait(ack.syndrome.get_bits::<{ layout::SYNDROME_VALUE.width }>(0)),
@@ -346,7 +347,7 @@ impl Logic for Completer {
                     if d.new {
                         n.head = c.head + 1;
                     }
-                    if ev.rec.error {
+                    if ev.rec.error || ev.local {
                         kick = true;
                     } else {
                         if d.further {

@@ -29,6 +29,7 @@ pub struct CplEvent {
     pub upto: Bits<PSN_W>,
     pub rd: Bits<RD_W>,
     pub read: Bit,
+    pub local: Bit,
     /// An ACK, and the first PSN that it leaves.
     pub ack: AckIn,
     pub after: Bits<PSN_W>,

@@ -7,6 +7,7 @@ pub mod completer;
 pub mod cpl_stages;
 pub mod cpl_types;
 pub mod ctx_ram;
+pub mod local_inv;
 pub mod outbox;
 pub mod psn;
 pub mod qp_counts;

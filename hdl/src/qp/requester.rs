@@ -13,6 +13,7 @@
 //! the engines found when they took the last operation. `drain_req`, `drain_ack`: every packet whose key was looked up
 //! before the request has left on `tx`; hold the request until the answer, nothing is begun meanwhile.
 use super::completer::Completer;
+use super::local_inv::LocalInv;
 use super::qp_counts::{QpCounts, TurnCount};
 use super::read_types::{ReadPlace, ReadsSent};
 use super::segmenter::Segmenter;
@@ -92,6 +93,14 @@ pub struct Requester {
     pub pulses: Signal<Out, Pulses>,
     pub timers_armed: Signal<Out, Bit>,
     pub view: Signal<Out, SqView>,
+    pub inv_valid: Signal<Out, Bit>,
+    pub inv_ready: Signal<In, Bit>,
+    pub inv: Signal<Out, InvReq>,
+    pub inv_done: Signal<In, Bit>,
+    pub inv_ok: Signal<In, Bit>,
+    pub pass_valid: Signal<Out, Bit>,
+    pub pass_ready: Signal<In, Bit>,
+    pub passed: Signal<In, Bit>,
     pub drain_req: Signal<In, Bit>,
     pub drain_ack: Signal<Out, Bit>,
     fetch: SqFetch,
@@ -99,6 +108,7 @@ pub struct Requester {
     check: WqeCheck,
     segmenter: Segmenter,
     sges: SgeWalk,
+    invals: LocalInv,
     completer: Completer,
     faults: Skid<QpFault>,
     counts: QpCounts,
@@ -111,8 +121,9 @@ impl Logic for Requester {
     fn update(&mut self) {
         regs!(self, clock, taken, stalls, draining);
         clocks!(
-            self, clock, fetch, sched, check, segmenter, sges, completer, faults, counts
+            self, clock, fetch, sched, check, segmenter, sges, invals, completer, faults, counts
         );
+        self.invals.reset.next = self.reset.val();
         self.counts.reset.next = self.reset.val();
         self.faults.reset.next = self.reset.val();
         self.sges.reset.next = self.reset.val();
@@ -218,6 +229,23 @@ impl Logic for Requester {
         self.place_valid.next = self.segmenter.place_valid.val();
         self.place.next = self.segmenter.place.val();
 
+        // keys that are taken away
+        self.invals.kill_valid.next = self.segmenter.kill_valid.val();
+        self.invals.kill.next = self.segmenter.kill.val();
+        self.segmenter.killed.next = self.invals.killed.val();
+        self.segmenter.killed_ok.next = self.invals.killed_ok.val();
+        self.inv_valid.next = self.invals.inv_valid.val();
+        self.inv.next = self.invals.inv.val();
+        self.invals.inv_ready.next = self.inv_ready.val();
+        self.invals.inv_done.next = self.inv_done.val();
+        self.invals.inv_ok.next = self.inv_ok.val();
+        self.pass_valid.next = self.invals.pass_valid.val();
+        self.invals.pass_ready.next = self.pass_ready.val();
+        self.invals.passed.next = self.passed.val();
+        self.sched.freed_valid.next = self.invals.freed_valid.val();
+        self.sched.freed.next = self.invals.freed.val();
+        self.invals.freed_ready.next = self.sched.freed_ready.val();
+
         // what became of them
         self.sent_valid.next = self.completer.sent_valid.val();
         self.sent.next = self.completer.sent.val();
@@ -259,6 +287,12 @@ impl Logic for Requester {
         self.faults.o_ready.next = self.fault_ready.val();
 
         let done = self.segmenter.done.val();
+        self.invals.held_valid.next =
+            self.segmenter.done_valid.val() && self.sched.done_ready.val() && done.for_inval;
+        self.invals.held.next = Held {
+            qpn: done.qpn,
+            epoch: done.epoch,
+        };
         self.counts.turn_valid.next =
             self.segmenter.done_valid.val() && self.sched.done_ready.val();
         self.counts.turn.next = TurnCount {

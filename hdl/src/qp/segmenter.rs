@@ -7,6 +7,7 @@
 //! | `tx`, `gather` | packets, in order, and where those of a message of several pieces stand in it |
 //! | `place` | to `read_rx`, with each request of a READ or atomic; no back-pressure |
 //! | `done` | to `send_sched`: the turn is over |
+//! | `kill`, `killed` | to and from `local_inv`: take this key away |
 //! | `wqe_bad` | a WQE was refused |
 //!
 //! Everything is worked out from the WQE, the packet number and the PSN (rule R7): a resend is no special case. A turn ends
@@ -17,6 +18,10 @@
 //! A READ is one packet, which takes the PSNs of its response; sent again from packet k it asks for the bytes from there
 //! on. One of several packets ends the turn. A READ or atomic that is too many, and a WQE whose fence holds, end it before.
 //! The operands of an atomic are its packet's payload.
+//!
+//! A local invalidate waits until everything before it is complete, has its key taken away in one turn (other queue pairs
+//! wait meanwhile, about 20 cycles) and is complete in the next, when nothing uses the key any more. The WQEs behind it look
+//! their keys up in that one.
 //!
 //! Latency: `job` to `tx` 4 cycles. Throughput: a packet a cycle inside a message, a WQE of one packet every 2 cycles.
 use super::psn::PSN_W;
@@ -48,6 +53,8 @@ enum Step {
     Load,
     /// Send its packets, or report that it cannot be sent.
     Packets,
+    /// Its key is being taken away.
+    Kill,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Turn {
@@ -68,6 +75,11 @@ struct Turn {
     /// What the next WQE waits for.
     for_room: Bit,
     for_fence: Bit,
+    for_all: Bit,
+    for_inval: Bit,
+    /// Everything before the next WQE is complete; the key that it takes away is dead.
+    alone: Bit,
+    killed: Bit,
     /// Index behind the last WQE that was begun.
     begun: Bits<IDX_W>,
 }
@@ -117,6 +129,7 @@ struct Mark {
     rec: SendRec,
     rd: Bits<RD_W>,
     read: Bit,
+    local: Bit,
     whole: Bit,
     end: Bits<PSN_W>,
     /// A record for the second block is to follow.
@@ -208,6 +221,7 @@ fn cqe_opcode(op: Bits<{ wqe::OPCODE.width }>) -> Bits<8> {
         wqe::opcode::index::READ => cqe::opcode::READ.into(),
         wqe::opcode::index::ATOMIC_CAS => cqe::opcode::ATOMIC_CAS.into(),
         wqe::opcode::index::ATOMIC_FAA => cqe::opcode::ATOMIC_FAA.into(),
+        wqe::opcode::index::LOCAL_INV => cqe::opcode::LOCAL_INV.into(),
         _ => cqe::opcode::SEND.into(),
     }
 }
@@ -261,6 +275,10 @@ pub struct Segmenter {
     pub done: Signal<Out, GrantDone>,
     pub place_valid: Signal<Out, Bit>,
     pub place: Signal<Out, ReadPlace>,
+    pub kill_valid: Signal<Out, Bit>,
+    pub kill: Signal<Out, InvReq>,
+    pub killed: Signal<In, Bit>,
+    pub killed_ok: Signal<In, Bit>,
     pub wqe_bad: Signal<Out, Bit>,
     /// No turn is under way, and its packets have gone.
     pub idle: Signal<Out, Bit>,
@@ -338,6 +356,8 @@ impl Logic for Segmenter {
         let bad = refused || job.status != status::SUCCESS;
         let no_room = job.read && !t.room.any() && !bad;
         let fenced = job.fence && !t.none && !bad;
+        let too_early = job.inval && !t.alone && !t.killed && !bad;
+        let kills = job.inval && !t.killed && !bad;
         let base = if job.read { job.va } else { key.iova };
         let mut n = t;
         if load {
@@ -356,20 +376,37 @@ impl Logic for Segmenter {
                 last_psn: t.first_psn + job.packets_1,
                 rest: job.packets_1 - t.at.pkt,
                 first: job.read || t.at.pkt == 0,
-                last: job.read || t.at.pkt == job.packets_1,
+                last: job.read || job.inval || t.at.pkt == job.packets_1,
                 long: job.read && t.at.pkt != job.packets_1,
                 tell: true,
             };
             if !t.over && !job.short {
-                if no_room || fenced {
+                if no_room || fenced || too_early {
                     n.over = true;
                     n.for_room = no_room;
                     n.for_fence = fenced;
+                    n.for_all = too_early;
                 } else {
-                    n.step = Step::Packets;
+                    n.step = if kills { Step::Kill } else { Step::Packets };
                     n.begun = if job.two { t.at.idx + 2 } else { t.at.idx + 1 };
                 }
             }
+        }
+        self.kill_valid.next = load && kills && !too_early && !fenced && !t.over && !job.short;
+        self.kill.next = InvReq {
+            key: job.imm,
+            pd: t.grant.pd,
+            local: true,
+        };
+        let killed = t.step == Step::Kill && self.killed.val();
+        if killed && self.killed_ok.val() {
+            n.over = true;
+            n.for_inval = true;
+            n.step = Step::Load;
+        } else if killed {
+            self.msg.d.next.bad = true;
+            self.msg.d.next.job.status = status::MW_BIND_ERR.into();
+            n.step = Step::Packets;
         }
         if refuse {
             n.over = true;
@@ -381,10 +418,18 @@ impl Logic for Segmenter {
             self.msg.d.next.first = false;
             self.msg.d.next.last = m.rest == 1;
             self.msg.d.next.tell = false;
-            n.left = t.left - 1;
-            n.full = t.left == 2;
-            n.over = t.full || m.long;
-            let psn = if m.job.read { m.last_psn } else { t.at.psn };
+            if !m.job.inval {
+                n.left = t.left - 1;
+                n.full = t.left == 2;
+                n.over = t.full || m.long;
+            }
+            n.alone = false;
+            n.killed = false;
+            let psn = if m.job.read || m.job.inval {
+                m.last_psn
+            } else {
+                t.at.psn
+            };
             n.at = SendCursor {
                 idx: if !m.last {
                     t.at.idx
@@ -419,7 +464,7 @@ impl Logic for Segmenter {
             };
             let nth = t.at.pkt.get_bits::<ACK_EVERY_W>(0).all();
             self.packet.d.next = PacketReg {
-                valid: true,
+                valid: !m.job.inval,
                 tx: TxCmd {
                     pkt: TxPkt {
                         qpn: t.grant.qpn,
@@ -469,8 +514,9 @@ impl Logic for Segmenter {
                 },
             };
         }
-        let ends = t.over || job.short || no_room || fenced;
+        let ends = t.over || job.short || no_room || fenced || too_early;
         let finish = (load && ends && job.final_job)
+            || (killed && self.killed_ok.val() && m.job.final_job)
             || (refuse && m.job.final_job)
             || (send && (m.last || t.full) && m.job.final_job);
         self.dones.i_valid.next = finish;
@@ -480,6 +526,9 @@ impl Logic for Segmenter {
             stop: n.stop,
             for_room: n.for_room,
             for_fence: n.for_fence,
+            for_all: n.for_all,
+            for_inval: n.for_inval,
+            epoch: t.grant.epoch,
             short: load && job.short && !t.over,
             begun: t.begun,
             packets: t.grant.packets - n.left,
@@ -505,6 +554,10 @@ impl Logic for Segmenter {
                 none: g.rd_none,
                 for_room: false,
                 for_fence: false,
+                for_all: false,
+                for_inval: false,
+                alone: g.alone,
+                killed: g.killed,
                 begun: g.at.idx,
             };
         }
@@ -524,7 +577,8 @@ impl Logic for Segmenter {
             },
             rd: if m.job.read { t.at.rd + 1 } else { t.at.rd },
             read: m.job.read,
-            whole: m.job.read || m.rest < bit_cast::<PSN_W, GRANT_W>(t.left),
+            local: m.job.inval && !m.bad,
+            whole: m.job.read || m.job.inval || m.rest < bit_cast::<PSN_W, GRANT_W>(t.left),
             end: t.at.psn + bit_cast::<PSN_W, GRANT_W>(t.left),
             two: m.job.two && !m.bad,
         };
@@ -555,6 +609,7 @@ impl Logic for Segmenter {
             },
             rd: mark.rd,
             read: mark.read,
+            local: mark.local,
         };
         self.place_v.d.next = send && m.job.read;
         self.place_q.d.next = ReadPlace {

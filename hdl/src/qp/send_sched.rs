@@ -9,6 +9,7 @@
 //! | `grant` | to the segmenter: a QP's turn |
 //! | `done` | from the segmenter: the turn is over, the cursor stands there now |
 //! | `took` | to `sq_fetch`: slots that are free, or where to fetch from again |
+//! | `freed` | from `local_inv`: nothing uses the key any more that a turn has taken away |
 //! | `epoch_set` | to everybody with descriptors: packets of older epochs are stale; no back-pressure |
 //!
 //! | `drained` | a QP in SQD has completed all it had begun |
@@ -18,7 +19,8 @@
 //! decide and write; two events in a row are never of one QP. QPs that may send stand in a FIFO, each at most once: round
 //! robin, work conserving. A QP leaves it when it has no WQE in a slot, when its window is closed (`REC_W` WQEs or
 //! `WINDOW` packets not acknowledged), while its next WQE waits for READs or atomics (`max_rd_atomic` of them are
-//! outstanding, or it has a fence), while it waits for an RNR timer, and for good when a WQE was bad. Rewinds and
+//! outstanding, or it has a fence) or a local invalidate for everything before it, or for what used its key; while it
+//! waits for an RNR timer, and for good when a WQE was bad. Rewinds and
 //! operations that meet a QP in its turn take effect at the turn's end, so that no packet of a new epoch stands before
 //! one of the old. In SQD a QP has turns for the WQEs only that it has begun, and again when packets are lost. An ACK that overtakes the cursor (it came late, after a rewind) moves the cursor to it.
 //!
@@ -55,6 +57,7 @@ enum Ev {
     Una,
     Rewind,
     Wqes,
+    Freed,
     Grant,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -68,6 +71,10 @@ struct SendEvent {
     /// Done: what the next WQE waits for.
     for_room: Bit,
     for_fence: Bit,
+    for_all: Bit,
+    for_inval: Bit,
+    /// Freed: the epoch of the turn.
+    epoch: Bits<EPOCH_W>,
     /// Done: the WQE has a second block, which was not in the grant.
     short: Bit,
     begun: Bits<IDX_W>,
@@ -86,6 +93,10 @@ struct SendCtx {
     /// The next WQE waits for one READ or atomic less; for all of them.
     for_room: Bit,
     for_fence: Bit,
+    /// The local invalidate at the cursor waits for everything before it; for what uses its key; for nothing any more.
+    for_all: Bit,
+    inval: Bit,
+    killed: Bit,
     /// A rewind to `back` waits for the end of the turn.
     moved: Bit,
     back: SendCursor,
@@ -257,6 +268,9 @@ pub struct SendSched {
     pub took_valid: Signal<Out, Bit>,
     pub took_ready: Signal<In, Bit>,
     pub took: Signal<Out, SqTook>,
+    pub freed_valid: Signal<In, Bit>,
+    pub freed_ready: Signal<Out, Bit>,
+    pub freed: Signal<In, Held>,
     pub epoch_set_valid: Signal<Out, Bit>,
     pub epoch_set: Signal<Out, EpochSet>,
     pub drained_valid: Signal<Out, Bit>,
@@ -335,6 +349,10 @@ impl Logic for SendSched {
             && !self.una_valid.val()
             && !self.rewind_valid.val()
             && free_2;
+        let freed = self.freed.val();
+        let go_freed =
+            may_talk && self.freed_valid.val() && apart(freed.qpn, ev) && free_2 && !go_op;
+        self.freed_ready.next = go_freed;
         let go_grant = may_talk
             && self.list.o_valid.val()
             && apart(listed, ev)
@@ -343,7 +361,8 @@ impl Logic for SendSched {
             && !self.granted.q.val().valid
             && self.grants.i_ready.val()
             && free_2
-            && !go_op;
+            && !go_op
+            && !go_freed;
         self.done_ready.next = go_done;
         self.una_ready.next = go_una;
         self.rewind_ready.next = go_rewind;
@@ -359,6 +378,8 @@ impl Logic for SendSched {
             Ev::Wqes
         } else if go_op {
             Ev::Op
+        } else if go_freed {
+            Ev::Freed
         } else if go_grant {
             Ev::Grant
         } else {
@@ -370,6 +391,7 @@ impl Logic for SendSched {
             Ev::Rewind => rewind.qpn,
             Ev::Wqes => wqes.qpn,
             Ev::Op => op.qpn,
+            Ev::Freed => freed.qpn,
             _ => listed,
         };
         self.ev.d.next = SendEvent {
@@ -397,6 +419,9 @@ impl Logic for SendSched {
             },
             for_room: done.for_room,
             for_fence: done.for_fence,
+            for_all: done.for_all,
+            for_inval: done.for_inval,
+            epoch: freed.epoch,
             short: done.short,
             begun: done.begun,
             wqes,
@@ -462,6 +487,9 @@ impl Logic for SendSched {
                 n.stop = ev.flag;
                 n.for_room = ev.for_room;
                 n.for_fence = ev.for_fence;
+                n.for_all = ev.for_all;
+                n.inval = ev.for_inval;
+                n.killed = false;
                 n.two = ev.short;
                 n.at = ev.at;
                 if newer {
@@ -508,6 +536,12 @@ impl Logic for SendSched {
                     };
                 }
             }
+            Ev::Freed => {
+                if c.inval && ev.epoch == c.epoch {
+                    n.inval = false;
+                    n.killed = true;
+                }
+            }
             Ev::Grant => {
                 n.listed = false;
                 if c.jump && !c.granted {
@@ -523,6 +557,9 @@ impl Logic for SendSched {
             n.end = n.at.idx;
             n.for_room = false;
             n.for_fence = false;
+            n.for_all = false;
+            n.inval = false;
+            n.killed = false;
             n.two = false;
         }
         self.changed.d.next = Changed {
@@ -553,7 +590,9 @@ impl Logic for SendSched {
         let recs = (c.at.idx - c.una.idx).get_bits::<IDX_GAP_W>(0);
         let max_rd = bit_cast::<RD_W, { RD_SLOT_W + 1 }>(d.cfg.max_rd);
         let full = d.rd >= max_rd;
-        let stuck = (c.for_room && full) || (c.for_fence && d.rd.any());
+        let alone = c.una.idx == c.at.idx;
+        let stuck =
+            (c.for_room && full) || (c.for_fence && d.rd.any()) || (c.for_all && !alone) || c.inval;
         let open = recs < 1 << REC_W && inside(d.gap) && !stuck;
         let ready = (c.end - c.at.idx).get_bits::<{ WQE_SLOT_W + 1 }>(0);
         let half = c.two && (ready == 1 || recs == (1 << REC_W) - 1);
@@ -612,6 +651,8 @@ impl Logic for SendSched {
                 },
                 rd_none: !d.rd.any(),
                 no_reads: !d.cfg.max_rd.any(),
+                alone,
+                killed: c.killed,
                 ..Grant::default()
             },
             wqes: ready,

@@ -55,6 +55,8 @@ pub struct SendMark {
     /// READs and atomics up to this WQE; it is one.
     pub rd: Bits<RD_W>,
     pub read: Bit,
+    /// It sends nothing and is complete.
+    pub local: Bit,
 }
 
 /// A WQE in its slot.
@@ -131,6 +133,9 @@ pub struct Grant {
     pub rd_room: Bits<{ RD_SLOT_W + 1 }>,
     pub rd_none: Bit,
     pub no_reads: Bit,
+    /// Everything before it is complete; the key that its first WQE takes away is dead, and nothing uses it any more.
+    pub alone: Bit,
+    pub killed: Bit,
 }
 
 /// A WQE of a grant, checked.
@@ -145,9 +150,10 @@ pub struct SendJob {
     pub signaled: Bit,
     pub solicited: Bit,
     pub inline: Bit,
-    /// READ or atomic; atomic.
+    /// READ or atomic; atomic; local invalidate.
     pub read: Bit,
     pub atomic: Bit,
+    pub inval: Bit,
     pub fence: Bit,
     /// The answer of the key table belongs to it.
     pub keyed: Bit,
@@ -185,12 +191,23 @@ pub struct GrantDone {
     /// The next WQE is a READ or atomic too many; it has a fence.
     pub for_room: Bit,
     pub for_fence: Bit,
+    /// It waits for everything before it; for what still uses the key that it has taken away.
+    pub for_all: Bit,
+    pub for_inval: Bit,
+    pub epoch: Bits<EPOCH_W>,
     /// The WQE at `at` has a second block, which was not in the grant.
     pub short: Bit,
     /// Index behind the last WQE of which a packet was sent.
     pub begun: Bits<IDX_W>,
     /// Packets sent.
     pub packets: Bits<GRANT_W>,
+}
+
+/// A QP that waits until nothing uses the key that it has taken away, and its epoch then.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct Held {
+    pub qpn: Bits<QP_W>,
+    pub epoch: Bits<EPOCH_W>,
 }
 
 /// Address of a QP's slot.

@@ -94,7 +94,8 @@ fn known(op: Bits<{ wqe::OPCODE.width }>) -> bool {
         | wqe::opcode::index::SEND_IMM
         | wqe::opcode::index::SEND_INV
         | wqe::opcode::index::WRITE
-        | wqe::opcode::index::WRITE_IMM => true,
+        | wqe::opcode::index::WRITE_IMM
+        | wqe::opcode::index::LOCAL_INV => true,
         _ => false,
     }
 }
@@ -119,7 +120,9 @@ fn check(w: Wqe, bus_err: bool, s: ReadStage) -> Bits<8> {
     let clean = w.reserved == 0 && (w.flags & !bits::<{ wqe::FLAGS.width }>(FLAGS)) == 0;
     let read = is_read(w.opcode);
     let atomic = is_atomic(w.opcode);
-    let pieces = if read {
+    let pieces = if w.opcode == wqe::opcode::LOCAL_INV {
+        !inline && w.num_sge == 0
+    } else if read {
         !inline && w.num_sge <= 1 && (!atomic || w.num_sge == 1)
     } else if inline {
         w.num_sge == 0
@@ -326,6 +329,7 @@ impl Logic for WqeCheck {
             inline,
             read: is_read(w.opcode),
             atomic: is_atomic(w.opcode),
+            inval: w.opcode == wqe::opcode::LOCAL_INV,
             fence: (w.flags & wqe::flag::FENCE).any(),
             keyed,
             gather: keyed && (two || (w.num_sge == 2 && sge0 && sge1)),
@@ -437,7 +441,12 @@ impl Logic for WqeCheck {
         self.sized.d.next = SizedStage {
             valid: checked.valid,
             job: SendJob {
-                packets_1: bit_cast::<PSN_W, { wqe::LENGTH.width }>(checked.last_byte >> shift),
+                // a local operation has none
+                packets_1: if checked.job.inval {
+                    !bits::<PSN_W>(0)
+                } else {
+                    bit_cast::<PSN_W, { wqe::LENGTH.width }>(checked.last_byte >> shift)
+                },
                 last_len: if checked.job.length.any() {
                     offset + 1
                 } else {

@@ -1,5 +1,5 @@
 //! Keys of a region over its life, with two NICs.
-use super::pair::{A, B, LONG, stuck};
+use super::pair::{A, B, LONG, payload, stuck};
 use anyhow::{Result, ensure};
 use rocenic_driver::*;
 use rocenic_testbench::system::{Pair, PairConfig, exchange};
@@ -127,6 +127,98 @@ fn a_region_with_a_new_key_is_written_under_that_one_and_under_no_other() {
         // a key that is gone is still a region that can be made anew
         mr.destroy()?;
         pd.alloc_mr(64, rights)?;
+        Ok(())
+    };
+    Pair::new(&library, config)
+        .run(a, b)
+        .unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// B takes the key away by its own queue while A writes under it.
+#[test]
+fn a_local_invalidate_ends_all_use_of_its_key_before_it_completes() {
+    const BYTES: usize = 1 << 18;
+    let library = super::library();
+    let config = PairConfig::default();
+    let (to_b, mut from_a) = exchange::<[Endpoint; 2]>(&config.link);
+    let (to_a, mut from_b) = exchange::<([Endpoint; 2], RemoteMemory)>(&config.link);
+    let (begun, mut hear_begun) = exchange::<()>(&config.link);
+    let (failed, mut hear_failed) = exchange::<()>(&config.link);
+    let (new_key, mut hear_key) = exchange::<RemoteMemory>(&config.link);
+    let (over, mut hear_over) = exchange::<()>(&config.link);
+    let data = payload(BYTES, 4);
+    let sent = data.clone();
+    let a = move |t| -> Result<()> {
+        let c = Context::open(t)?;
+        c.set_port(A)?;
+        let pd = c.alloc_pd()?;
+        let cq = c.create_cq(64)?;
+        let mr = pd.alloc_mr(BYTES, Access::NONE)?;
+        mr.write(0, &sent);
+        let one = pd.qp(&cq, &cq).build()?.init()?;
+        let two = pd.qp(&cq, &cq).build()?.init()?;
+        to_b.say(&c, [one.endpoint()?, two.endpoint()?]);
+        let ([p, q], memory) = from_b.hear(&c, LONG)?;
+        let mut one = one.connect(&Connection::to(p))?;
+        let mut two = two.connect(&Connection::to(q))?;
+        one.post_send(&SendRequest::write(&[mr.slice(0..BYTES)?], memory))?;
+        begun.say(&c, ());
+        let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
+        ensure!(w.status == Status::RemAccessErr, "{w:?}");
+        failed.say(&c, ());
+        let memory = hear_key.hear(&c, LONG)?;
+        two.post_send(&SendRequest::write(b"again", memory))?;
+        let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
+        ensure!(w.status == Status::Success, "{w:?}");
+        over.say(&c, ());
+        Ok(())
+    };
+    let b = move |t| -> Result<()> {
+        let c = Context::open(t)?;
+        c.set_port(B)?;
+        let pd = c.alloc_pd()?;
+        let cq = c.create_cq(64)?;
+        let rights = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
+        let mut mr = pd.alloc_mr(BYTES, rights)?;
+        let other = pd.alloc_mr(64, rights)?;
+        let one = pd.qp(&cq, &cq).build()?.init()?;
+        let two = pd.qp(&cq, &cq).build()?.init()?;
+        let [p, q] = from_a.hear(&c, LONG)?;
+        let at = [one.endpoint()?, two.endpoint()?];
+        let to = |e| Connection::to(e).access(Access::REMOTE_WRITE);
+        let _one = one.connect(&to(p))?;
+        let mut two = two.connect(&to(q))?;
+        to_a.say(&c, (at, mr.remote(0..BYTES)?));
+        hear_begun.hear(&c, LONG)?;
+        two.post_send(&SendRequest::local_invalidate(mr.rkey()).id(7))?;
+        let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
+        ensure!((w.id, w.status) == (7, Status::Success), "{w:?}");
+        ensure!(w.opcode == CqeOpcode::LocalInv, "{w:?}");
+        let then = mr.to_vec(0..BYTES);
+        let came = then.iter().zip(&data).take_while(|(a, b)| a == b).count();
+        println!("{came} of {BYTES} bytes came before the key was gone");
+        ensure!(came > 0 && came < BYTES, "in the middle of the message");
+        hear_failed.hear(&c, 2 * LONG)?;
+        ensure!(mr.to_vec(0..BYTES) == then, "written after the key was gone");
+        mr.rekey()?;
+        new_key.say(&c, mr.remote(0..BYTES)?);
+        hear_over.hear(&c, 2 * LONG)?;
+        ensure!(mr.to_vec(0..5) == b"again");
+        // from inside: a dead key is good for nothing, and cannot be taken away again
+        let alone = || -> Result<Qp<Rts>> {
+            let qp = pd.qp(&cq, &cq).build()?.init()?;
+            let own = qp.endpoint()?;
+            Ok(qp.connect(&Connection::to(own))?)
+        };
+        let mut x = alone()?;
+        x.post_send(&SendRequest::local_invalidate(other.rkey()).unsignaled())?;
+        x.post_send(&SendRequest::send(&[other.all()]).id(8))?;
+        let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
+        ensure!((w.id, w.status) == (8, Status::LocProtErr), "{w:?}");
+        let mut y = alone()?;
+        y.post_send(&SendRequest::local_invalidate(other.rkey()).id(9))?;
+        let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
+        ensure!((w.id, w.status) == (9, Status::MwBindErr), "{w:?}");
         Ok(())
     };
     Pair::new(&library, config)

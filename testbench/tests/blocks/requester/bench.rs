@@ -161,6 +161,7 @@ pub struct Bench {
     epoch_set: ChannelSink<EpochSet>,
     pub cqe: ChannelSink<CqeReq>,
     fault: ChannelSink<QpFault>,
+    inv: ChannelSink<InvReq>,
     pub random: Random,
     pub qps: BTreeMap<u64, Qp>,
     epochs: BTreeMap<u64, u64>,
@@ -186,6 +187,14 @@ pub struct Bench {
     counts: BTreeMap<u16, u64>,
     /// A QP that fails makes `cmd` put it in error.
     pub react: bool,
+    /// Keys that were taken away: when, key and domain. Whether they can be, and when the table is done with the last one.
+    pub invs: Vec<(u64, u64, u64)>,
+    pub inv_good: bool,
+    inv_due: u64,
+    /// Cycles of a drain; when the one under way ends; when those before ended.
+    pub drain: (u64, u64),
+    drain_due: u64,
+    pub passed: Vec<u64>,
     /// WQE reads at this address fail.
     pub bad_iova: Option<u64>,
 }
@@ -240,6 +249,13 @@ impl Bench {
             epoch_set: dut.sink("epoch_set"),
             cqe: dut.sink("cqe"),
             fault: dut.sink("fault"),
+            inv: dut.sink("inv"),
+            invs: vec![],
+            inv_good: true,
+            inv_due: 0,
+            drain: (100, 400),
+            drain_due: 0,
+            passed: vec![],
             random: dut.random("bench"),
             qps: BTreeMap::new(),
             epochs: BTreeMap::new(),
@@ -355,7 +371,8 @@ impl Bench {
         let r = &mut self.random;
         let inline = (flags & wqe::flag::INLINE != 0).then(|| r.bytes(len as usize));
         let at = va(qpn) + r.below(REGION - len + 1);
-        let sge = inline.is_none() && (len > 0 || r.percent(50));
+        let local = how == wqe::opcode::WqeOpcode::LocalInv;
+        let sge = inline.is_none() && !local && (len > 0 || r.percent(50));
         let w = wqe::Wqe {
             opcode: how.number(),
             flags: flags as u8,
@@ -439,7 +456,11 @@ impl Bench {
             }
             q.ring[(idx as usize + 1) % n] = m.to_bytes();
         }
-        let packets = u64::from(work.wqe.length).div_ceil(q.pmtu).max(1);
+        let local = work.wqe.opcode == wqe::opcode::LOCAL_INV as u8;
+        let packets = match u64::from(work.wqe.length).div_ceil(q.pmtu) {
+            _ if local => 0,
+            n => n.max(1),
+        };
         let p = Posted {
             work,
             first_psn: q.next_psn,
@@ -578,6 +599,7 @@ impl Bench {
                 self.command(QpOpKind::Error, qpn, cfg);
             }
         }
+        self.invalidates(now);
         let ready: Vec<usize> = (0..self.reads.len())
             .filter(|i| self.reads[*i].due <= now)
             .collect();
@@ -628,6 +650,27 @@ impl Bench {
                     *self.counts.entry((64 * i + k) as u16).or_default() += 1;
                 }
             }
+        }
+    }
+
+    /// The region table takes a key away in 12 cycles; the command processor drains.
+    fn invalidates(&mut self, now: u64) {
+        while let Some(v) = self.inv.try_recv() {
+            assert_eq!(v.field("local"), 1, "a request of the host's own");
+            self.invs.push((v.cycle, v.field("key"), v.field("pd")));
+            self.inv_due = now + 12;
+        }
+        self.dut.set("inv_done", u64::from(self.inv_due == now));
+        self.dut.set("inv_ok", u64::from(self.inv_good));
+        let begins = self.drain_due == 0 && self.dut.get("pass_valid") == 1;
+        let ends = self.drain_due == now;
+        self.dut.set("pass_ready", u64::from(begins));
+        self.dut.set("passed", u64::from(ends));
+        if begins {
+            self.drain_due = now + self.random.within(self.drain.0, self.drain.1);
+        } else if ends {
+            self.drain_due = 0;
+            self.passed.push(now);
         }
     }
 
@@ -801,6 +844,7 @@ impl Bench {
                     o if o == wqe::opcode::READ as u8 => cqe::opcode::READ,
                     o if o == wqe::opcode::ATOMIC_CAS as u8 => cqe::opcode::ATOMIC_CAS,
                     o if o == wqe::opcode::ATOMIC_FAA as u8 => cqe::opcode::ATOMIC_FAA,
+                    o if o == wqe::opcode::LOCAL_INV as u8 => cqe::opcode::LOCAL_INV,
                     _ if is_write(w) => cqe::opcode::WRITE,
                     _ => cqe::opcode::SEND,
                 };

@@ -1,5 +1,6 @@
 //! `qp::requester`: doorbells and pushes in, packets and completions out, against a host and a peer of our own.
 mod bench;
+mod invalidate;
 mod timers;
 use bench::*;
 use rocenic_contract::counters::Counter;

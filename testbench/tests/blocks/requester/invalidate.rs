@@ -1,0 +1,156 @@
+//! Local invalidates.
+use super::*;
+use WqeOpcode::LocalInv;
+
+#[test]
+fn a_local_invalidate_waits_for_all_before_it_and_all_behind_it_wait_for_what_uses_its_key() {
+    let mut b = Bench::new();
+    b.keep_log = true;
+    b.delay = (1500, 2500);
+    b.open(60, |c| {
+        c.pmtu = 1.into();
+        c.max_rd_atomic = 4.into();
+    });
+    b.open(61, |_| ());
+    for round in 0..6 {
+        b.log.clear();
+        let first = b.qps[&60].posted.len();
+        // alone in the queue, behind packets, behind a READ
+        let before = [0, 3, 3][round % 3];
+        if before > 0 {
+            simple(&mut b, 60, Write, 5000);
+            simple(&mut b, 60, Send, 10);
+            simple(&mut b, 60, if round % 3 == 2 { Read } else { Write }, 700);
+        }
+        let w = b.work(60, LocalInv, 0, SIGNALED);
+        let key = w.wqe.imm_or_invkey;
+        let inv = b.post(60, w) as usize;
+        simple(&mut b, 60, Write, 100);
+        let w = b.work(60, LocalInv, 0, if round < 3 { 0 } else { SIGNALED });
+        b.post(60, w);
+        simple(&mut b, 60, Write, 20);
+        b.bell(60);
+        b.until(30_000, "the key", |b| b.invs.len() == 2 * round + 1);
+        let done = b.qps[&60].cqes.iter().filter(|c| c.idx >= first as u64);
+        assert_eq!(done.count(), before, "complete before it");
+        let (_, k, pd) = b.invs[2 * round];
+        assert_eq!((k, pd), (key.into(), 60 ^ 0x155));
+        // others go on meanwhile
+        simple(&mut b, 61, Write, 3000);
+        b.bell(61);
+        b.until(30_000, "all", |b| b.idle());
+        let passed = b.passed[2 * round];
+        let c = b.qps[&60].cqes.iter().find(|c| c.idx == inv as u64);
+        assert!(c.expect("its completion").cycle > passed, "{c:?}, {passed}");
+        let next = b.qps[&60].posted[inv + 1].first_psn;
+        let sent = b.log.iter().find(|p| p.qpn == 60 && p.psn == next);
+        assert!(sent.expect("the next packet").cycle > passed, "{sent:?}");
+    }
+    b.all_good();
+    let q = &b.qps[&60];
+    assert_eq!((b.invs.len(), b.passed.len()), (12, 12));
+    assert_eq!(q.next_psn, q.epsn, "it takes no PSN");
+    assert_eq!(b.count(Counter::Timeouts), 0);
+}
+
+#[test]
+fn local_invalidates_among_losses_take_each_key_away_once() {
+    let mut b = Bench::new();
+    for (i, n) in QPNS.into_iter().enumerate() {
+        b.open(n, |c| {
+            c.pmtu = (1 + i as u64 % 3).into();
+            c.timeout = 1.into();
+            c.sq_psn = (0xff_ffe0 + i as u64).into();
+        });
+    }
+    b.pause(20);
+    b.fate = Box::new(|_, r| match r.below(100) {
+        0..=3 => Fate::Lose,
+        4..=6 => Fate::Mute,
+        7..=8 => Fate::Rnr(1),
+        _ => Fate::Take,
+    });
+    let mut keys = vec![];
+    for _ in 0..2 {
+        for n in QPNS {
+            for _ in 0..12 {
+                let flags = if b.random.percent(50) { SIGNALED } else { 0 };
+                let w = b.work(n, LocalInv, 0, flags);
+                keys.push((u64::from(w.wqe.imm_or_invkey), n ^ 0x155));
+                if n == 512 {
+                    b.push_work(n, w);
+                } else {
+                    b.post(n, w);
+                }
+                let some = b.random.within(1, 4);
+                post_some(&mut b, n, some, 2000);
+            }
+        }
+        b.until(2_000_000, "all messages", |b| b.idle());
+    }
+    b.steps(20_000);
+    b.all_good();
+    let mut taken: Vec<_> = b.invs.iter().map(|i| (i.1, i.2)).collect();
+    taken.sort_unstable();
+    keys.sort_unstable();
+    assert!(taken == keys, "{} keys, {} taken", keys.len(), taken.len());
+    println!("{} keys in {} drains", keys.len(), b.passed.len());
+    assert!(b.passed.len() < keys.len(), "a drain serves several");
+    assert!(b.count(Counter::Retries) > 0 && b.count(Counter::RnrWaits) > 0);
+}
+
+#[test]
+fn a_local_invalidate_that_cannot_be_done_fails_in_its_turn() {
+    let mut b = Bench::new();
+    b.inv_good = false;
+    type Change = fn(&mut wqe::Wqe);
+    let wrong: [(Change, u64); 4] = [
+        (|_| (), status::MW_BIND_ERR),
+        (|w| w.num_sge = 1, status::LOC_QP_OP_ERR),
+        (|w| w.flags |= INLINE as u8, status::LOC_QP_OP_ERR),
+        (|w| w.length = 1, status::LOC_LEN_ERR),
+    ];
+    for (i, (change, want)) in wrong.into_iter().enumerate() {
+        let n = 90 + i as u64;
+        b.open(n, |_| ());
+        simple(&mut b, n, Write, 100);
+        let mut w = b.work(n, LocalInv, 0, 0);
+        change(&mut w.wqe);
+        w.good = false;
+        b.post(n, w);
+        let mut w = b.work(n, Write, 100, SIGNALED);
+        w.good = false;
+        b.post(n, w);
+        b.bell(n);
+        b.until(20_000, "its failure", |b| b.qps[&n].cqes.len() == 3);
+        let flushed = (2, status::WR_FLUSH_ERR);
+        assert_eq!(b.statuses(n), [(0, 0), (1, want), flushed], "case {i}");
+    }
+    assert_eq!((b.invs.len(), b.passed.len()), (1, 0));
+}
+
+#[test]
+fn a_queue_pair_made_anew_does_not_hear_of_the_key_of_its_earlier_life() {
+    let mut b = Bench::new();
+    b.drain = (3000, 3000);
+    b.open(33, |_| ());
+    let w = b.work(33, LocalInv, 0, SIGNALED);
+    b.post(33, w);
+    b.bell(33);
+    b.until(5000, "the key", |b| b.invs.len() == 1);
+    b.steps(100);
+    let cfg = b.qps[&33].cfg;
+    b.command(QpOpKind::Reset, 33, cfg);
+    b.finish_commands();
+    b.open(33, |_| ());
+    let w = b.work(33, LocalInv, 0, SIGNALED);
+    b.post(33, w);
+    simple(&mut b, 33, Write, 64);
+    b.bell(33);
+    b.until(5000, "the second key", |b| b.invs.len() == 2);
+    assert_eq!(b.passed.len(), 0, "the first drain is under way");
+    b.until(10_000, "the messages", |b| b.idle());
+    b.all_good();
+    let done = b.qps[&33].cqes[0].cycle;
+    assert!(b.passed.len() == 2 && done > b.passed[1], "{done}");
+}
