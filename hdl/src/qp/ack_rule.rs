@@ -9,10 +9,10 @@
 //!
 //! Only PSNs from the oldest unacknowledged to the last given to a packet count. New progress resets both retry
 //! counters and the ACK timer. An RNR wait is ended by its own timer only.
-use super::cpl_stages::{Later, at_last};
+use super::cpl_stages::{Later, at_last, credits_of};
 use super::cpl_types::*;
 use super::psn::{PSN_W, psn_within};
-use super::sq_types::Pulses;
+use super::sq_types::{CREDIT_W, Pulses};
 use crate::prim::Reg;
 use rocenic_contract::syndrome as aeth;
 use rocenic_contract::wire::aeth as layout;
@@ -40,6 +40,9 @@ struct Compared {
     expired: Bit,
     deadline: Later,
     rnr_deadline: Later,
+    /// The peer says how many receives it has; for how many messages from the oldest on.
+    limited: Bit,
+    ahead: Bits<CREDIT_W>,
 }
 
 /// Completion status of a NAK that ends the QP.
@@ -94,6 +97,8 @@ impl Logic for AckRule {
             expired: c.timer.armed && c.timer.deadline == self.ev.val().deadline,
             deadline: self.deadline.val(),
             rnr_deadline: self.rnr_deadline.val(),
+            limited: !credits_of(value).get_bit(CREDIT_W - 1),
+            ahead: a.msn.get_bits::<CREDIT_W>(0) - c.msn + credits_of(value),
         };
 
         // decide
@@ -135,6 +140,10 @@ impl Logic for AckRule {
                 heard && x.is_nak && value == aeth::nak::REMOTE_OPERATIONAL,
             );
             p = p.replace_bit(counters::index::RX_RNR, heard && x.is_rnr);
+            if heard && x.is_ack {
+                n.limited = x.limited;
+                n.ahead = x.ahead;
+            }
             if counts {
                 n.una = x.una;
                 n.retry = retry;

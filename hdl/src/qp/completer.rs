@@ -238,6 +238,7 @@ impl Logic for Completer {
             rd: rec.rd,
             read: rec.read,
             local: rec.local,
+            half: rec.second,
             ack,
             after: ack.psn + 1,
             rnr_ticks: rnr_wait(ack.syndrome.get_bits::<{ layout::SYNDROME_VALUE.width }>(0)),
@@ -405,6 +406,7 @@ impl Logic for Completer {
             signaled: ev.rec.signaled,
             error: ev.rec.error,
             read: ev.read,
+            silent: ev.half || ev.local,
             code: if ev.rec.error {
                 ev.rec.status
             } else {
@@ -487,7 +489,10 @@ impl Logic for Completer {
                 exact: retired && !out.go_on,
                 pkt: 0.into(),
                 rd: n.rd,
+                limited: n.limited && !n.ahead.get_bit(CREDIT_W - 1),
+                limit: 0.into(),
             },
+            ahead: n.ahead,
             base: n.base,
         };
         let further = ev.kind == CplKind::Record && c.live && d.further && !ev.rec.error;
@@ -502,6 +507,7 @@ impl Logic for Completer {
         let told = self.told.q.val();
         let una = SqUna {
             pkt: told.una.psn - told.base,
+            limit: told.una.idx.get_bits::<CREDIT_W>(0) + told.ahead,
             ..told.una
         };
         self.unas.i_valid.next = told.tell;

@@ -1,6 +1,7 @@
 //! What the completer and its rules know of a QP and of an event.
 use super::ack_timer::{TICK_W, TimerSet};
 use super::psn::PSN_W;
+use super::sq_types::CREDIT_W;
 use crate::cfg::*;
 use crate::types::*;
 use rust_hdl_core::prelude::*;
@@ -30,6 +31,7 @@ pub struct CplEvent {
     pub rd: Bits<RD_W>,
     pub read: Bit,
     pub local: Bit,
+    pub half: Bit,
     /// An ACK, and the first PSN that it leaves.
     pub ack: AckIn,
     pub after: Bits<PSN_W>,
@@ -47,8 +49,9 @@ pub struct Record {
     pub last_psn: Bits<PSN_W>,
     pub signaled: Bit,
     pub error: Bit,
-    /// A READ or atomic.
+    /// A READ or atomic; no message of its own.
     pub read: Bit,
+    pub silent: Bit,
     /// CQE opcode, or with `error` the status.
     pub code: Bits<8>,
 }
@@ -74,6 +77,11 @@ pub struct CplCtx {
     pub rd_sent: Bits<RD_W>,
     /// Failed while READs were outstanding: flushes when the receive side has let go of them.
     pub failed: Bit,
+    /// Low bits of the number of messages that are complete; the peer counts its receives, and says for how many
+    /// messages from the oldest on it has one.
+    pub msn: Bits<CREDIT_W>,
+    pub limited: Bit,
+    pub ahead: Bits<CREDIT_W>,
     pub retry: Bits<3>,
     pub rnr_retry: Bits<3>,
     pub timer: TimerSet,

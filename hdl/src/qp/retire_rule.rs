@@ -136,6 +136,13 @@ impl Logic for RetireRule {
         if o.over {
             n.oldest = c.oldest + 1;
             n.base = r.last_psn + 1;
+            if !r.silent {
+                n.msn = c.msn + 1;
+                // one message can always be sent, to ask
+                if c.ahead != 1 {
+                    n.ahead = c.ahead - 1;
+                }
+            }
             if r.read {
                 n.rd = c.rd + 1;
             }

@@ -80,6 +80,9 @@ struct Turn {
     /// Everything before the next WQE is complete; the key that it takes away is dead.
     alone: Bit,
     killed: Bit,
+    for_credit: Bit,
+    /// Messages for which the peer has receives.
+    credit: Bits<GRANT_W>,
     /// Index behind the last WQE that was begun.
     begun: Bits<IDX_W>,
 }
@@ -134,6 +137,7 @@ struct Mark {
     end: Bits<PSN_W>,
     /// A record for the second block is to follow.
     two: Bit,
+    second: Bit,
 }
 
 /// BTH opcode of the contract's table: `extra` are IMM or IETH.
@@ -211,6 +215,17 @@ fn bth_opcode(op: Bits<{ wqe::OPCODE.width }>, first: bool, last: bool) -> Bits<
             rc(Class::Send, Position::Last, 0),
             rc(Class::Send, Position::Only, 0),
         ),
+    }
+}
+/// The operation takes a receive of the peer.
+#[rtl_fn]
+fn takes_receive(op: Bits<{ wqe::OPCODE.width }>) -> bool {
+    match op.index() {
+        wqe::opcode::index::SEND
+        | wqe::opcode::index::SEND_IMM
+        | wqe::opcode::index::SEND_INV
+        | wqe::opcode::index::WRITE_IMM => true,
+        _ => false,
     }
 }
 /// CQE opcode by operation.
@@ -358,6 +373,7 @@ impl Logic for Segmenter {
         let fenced = job.fence && !t.none && !bad;
         let too_early = job.inval && !t.alone && !t.killed && !bad;
         let kills = job.inval && !t.killed && !bad;
+        let no_credit = takes_receive(job.opcode) && !t.credit.any() && !bad;
         let base = if job.read { job.va } else { key.iova };
         let mut n = t;
         if load {
@@ -381,8 +397,9 @@ impl Logic for Segmenter {
                 tell: true,
             };
             if !t.over && !job.short {
-                if no_room || fenced || too_early {
+                if no_room || fenced || too_early || no_credit {
                     n.over = true;
+                    n.for_credit = no_credit;
                     n.for_room = no_room;
                     n.for_fence = fenced;
                     n.for_all = too_early;
@@ -444,6 +461,9 @@ impl Logic for Segmenter {
             };
             if m.last {
                 n.first_psn = psn + 1;
+            }
+            if m.last && t.credit.any() {
+                n.credit = t.credit - 1;
             }
             if m.job.read {
                 n.at.rd = t.at.rd + 1;
@@ -514,7 +534,7 @@ impl Logic for Segmenter {
                 },
             };
         }
-        let ends = t.over || job.short || no_room || fenced || too_early;
+        let ends = t.over || job.short || no_room || fenced || too_early || no_credit;
         let finish = (load && ends && job.final_job)
             || (killed && self.killed_ok.val() && m.job.final_job)
             || (refuse && m.job.final_job)
@@ -529,6 +549,7 @@ impl Logic for Segmenter {
             for_all: n.for_all,
             for_inval: n.for_inval,
             epoch: t.grant.epoch,
+            for_credit: n.for_credit,
             short: load && job.short && !t.over,
             begun: t.begun,
             packets: t.grant.packets - n.left,
@@ -558,6 +579,8 @@ impl Logic for Segmenter {
                 for_inval: false,
                 alone: g.alone,
                 killed: g.killed,
+                for_credit: false,
+                credit: g.credit,
                 begun: g.at.idx,
             };
         }
@@ -581,6 +604,7 @@ impl Logic for Segmenter {
             whole: m.job.read || m.job.inval || m.rest < bit_cast::<PSN_W, GRANT_W>(t.left),
             end: t.at.psn + bit_cast::<PSN_W, GRANT_W>(t.left),
             two: m.job.two && !m.bad,
+            second: false,
         };
         // the message completes with its second block
         let mark = self.mark.q.val();
@@ -593,6 +617,7 @@ impl Logic for Segmenter {
                     ..mark.rec
                 },
                 two: false,
+                second: true,
                 ..mark
             };
         }
@@ -610,6 +635,7 @@ impl Logic for Segmenter {
             rd: mark.rd,
             read: mark.read,
             local: mark.local,
+            second: mark.second,
         };
         self.place_v.d.next = send && m.job.read;
         self.place_q.d.next = ReadPlace {

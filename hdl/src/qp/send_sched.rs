@@ -75,6 +75,10 @@ struct SendEvent {
     for_inval: Bit,
     /// Freed: the epoch of the turn.
     epoch: Bits<EPOCH_W>,
+    for_credit: Bit,
+    /// Una: credits.
+    limited: Bit,
+    limit: Bits<CREDIT_W>,
     /// Done: the WQE has a second block, which was not in the grant.
     short: Bit,
     begun: Bits<IDX_W>,
@@ -97,6 +101,10 @@ struct SendCtx {
     for_all: Bit,
     inval: Bit,
     killed: Bit,
+    /// It needs a receive of the peer, and `limit` forbids it.
+    for_credit: Bit,
+    limited: Bit,
+    limit: Bits<CREDIT_W>,
     /// A rewind to `back` waits for the end of the turn.
     moved: Bit,
     back: SendCursor,
@@ -154,6 +162,7 @@ struct Granted {
     grant: Grant,
     wqes: Bits<{ WQE_SLOT_W + 1 }>,
     recs: Bits<{ REC_W + 1 }>,
+    credit: Bits<CREDIT_W>,
     packets: Bits<{ WINDOW_W + 1 }>,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -422,6 +431,9 @@ impl Logic for SendSched {
             for_all: done.for_all,
             for_inval: done.for_inval,
             epoch: freed.epoch,
+            for_credit: done.for_credit,
+            limited: una.limited,
+            limit: una.limit,
             short: done.short,
             begun: done.begun,
             wqes,
@@ -490,6 +502,7 @@ impl Logic for SendSched {
                 n.for_all = ev.for_all;
                 n.inval = ev.for_inval;
                 n.killed = false;
+                n.for_credit = ev.for_credit;
                 n.two = ev.short;
                 n.at = ev.at;
                 if newer {
@@ -514,6 +527,8 @@ impl Logic for SendSched {
             Ev::Una => {
                 n.una = ev.at;
                 n.exact = ev.flag;
+                n.limited = ev.limited;
+                n.limit = ev.limit;
             }
             Ev::Rewind => {
                 n.hold = ev.flag;
@@ -560,6 +575,7 @@ impl Logic for SendSched {
             n.for_all = false;
             n.inval = false;
             n.killed = false;
+            n.for_credit = false;
             n.two = false;
         }
         self.changed.d.next = Changed {
@@ -591,8 +607,13 @@ impl Logic for SendSched {
         let max_rd = bit_cast::<RD_W, { RD_SLOT_W + 1 }>(d.cfg.max_rd);
         let full = d.rd >= max_rd;
         let alone = c.una.idx == c.at.idx;
-        let stuck =
-            (c.for_room && full) || (c.for_fence && d.rd.any()) || (c.for_all && !alone) || c.inval;
+        let credit = c.limit - c.at.idx.get_bits::<CREDIT_W>(0);
+        let no_credit = c.limited && (!credit.any() || credit.get_bit(CREDIT_W - 1));
+        let stuck = (c.for_room && full)
+            || (c.for_fence && d.rd.any())
+            || (c.for_all && !alone)
+            || (c.for_credit && no_credit)
+            || c.inval;
         let open = recs < 1 << REC_W && inside(d.gap) && !stuck;
         let ready = (c.end - c.at.idx).get_bits::<{ WQE_SLOT_W + 1 }>(0);
         let half = c.two && (ready == 1 || recs == (1 << REC_W) - 1);
@@ -656,6 +677,11 @@ impl Logic for SendSched {
                 ..Grant::default()
             },
             wqes: ready,
+            credit: if c.limited {
+                credit
+            } else {
+                GRANT_PACKETS.into()
+            },
             recs: (c.una.idx - c.at.idx).get_bits::<{ REC_W + 1 }>(0) ^ (1 << REC_W),
             packets: (c.una.psn - c.at.psn).get_bits::<{ WINDOW_W + 1 }>(0) ^ WINDOW,
         };
@@ -668,6 +694,11 @@ impl Logic for SendSched {
             ),
             packets: clamp::<{ WINDOW_W + 1 }>(g.packets, GRANT_PACKETS),
             closes: g.packets <= GRANT_PACKETS,
+            credit: if g.credit.get_bit(CREDIT_W - 1) {
+                0.into()
+            } else {
+                clamp::<CREDIT_W>(g.credit, GRANT_PACKETS)
+            },
             ..g.grant
         };
         let report = d.restart || d.kind == Ev::Done;

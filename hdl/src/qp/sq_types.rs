@@ -44,6 +44,9 @@ pub struct SqUna {
     pub pkt: Bits<PSN_W>,
     /// READs and atomics before `idx`.
     pub rd: Bits<RD_W>,
+    /// The peer has receives for the messages before WQE `limit` only.
+    pub limited: Bit,
+    pub limit: Bits<CREDIT_W>,
 }
 
 /// Segmenter to completer, when a WQE is begun or gone on with: its record, and how far it goes in this turn.
@@ -57,6 +60,8 @@ pub struct SendMark {
     pub read: Bit,
     /// It sends nothing and is complete.
     pub local: Bit,
+    /// It is the second block of a WQE: no message of its own.
+    pub second: Bit,
 }
 
 /// A WQE in its slot.
@@ -66,6 +71,9 @@ pub struct SqSlot {
     /// Reading it from the ring failed.
     pub bus_err: Bit,
 }
+
+/// Indices of credits: less than half of their range is outstanding.
+pub const CREDIT_W: usize = REC_W + 1;
 
 /// A place in the send queue: packet `pkt` of WQE `idx`, which has number `psn`.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -136,6 +144,8 @@ pub struct Grant {
     /// Everything before it is complete; the key that its first WQE takes away is dead, and nothing uses it any more.
     pub alone: Bit,
     pub killed: Bit,
+    /// Messages for which the peer has receives, as far as the turn may go.
+    pub credit: Bits<GRANT_W>,
 }
 
 /// A WQE of a grant, checked.
@@ -195,6 +205,8 @@ pub struct GrantDone {
     pub for_all: Bit,
     pub for_inval: Bit,
     pub epoch: Bits<EPOCH_W>,
+    /// The next WQE needs a receive of the peer, which has said that it has none.
+    pub for_credit: Bit,
     /// The WQE at `at` has a second block, which was not in the grant.
     pub short: Bit,
     /// Index behind the last WQE of which a packet was sent.

@@ -170,6 +170,9 @@ pub struct Bench {
     pub latency: (u64, u64),
     pub read_requests: u64,
     answers: VecDeque<(u64, u64, u64, u16)>,
+    /// Credit code of the peer's ACKs, and how many messages each allowed, by cycle.
+    pub credit: Option<u8>,
+    pub allowed: Vec<(u64, u64)>,
     /// A gathered packet of which pieces are still to come.
     part: Option<Packet>,
     /// Answers of the key table, and when they are due.
@@ -263,6 +266,8 @@ impl Bench {
             latency: (40, 250),
             read_requests: 0,
             answers: VecDeque::new(),
+            credit: None,
+            allowed: vec![],
             part: None,
             keys: VecDeque::new(),
             delay: (50, 300),
@@ -623,7 +628,19 @@ impl Bench {
         let mut i = 0;
         while i < self.answers.len() {
             if self.answers[i].0 <= now {
-                let (_, qpn, psn, s) = self.answers.remove(i).unwrap();
+                let (_, qpn, psn, mut s) = self.answers.remove(i).unwrap();
+                let mut msn = self.random.below(PSN);
+                let counts = s & (OWN | 0x60) == 0;
+                if let (Some(code), true, Some(q)) = (self.credit, counts, self.qps.get(&qpn)) {
+                    s = code.into();
+                    let done = |m: &&Posted| {
+                        let end = m.first_psn + m.packets;
+                        m.packets > 0 && (psn + 1 + PSN - end) % PSN < HALF
+                    };
+                    msn = q.posted.iter().filter(done).count() as u64;
+                    let more = syndrome::credits(code).map_or(HALF, |n| n.max(1).into());
+                    self.allowed.push((now, msn + more));
+                }
                 let own = s & OWN != 0;
                 if s & 0x60 == 0
                     && let Some(q) = self.qps.get_mut(&qpn)
@@ -636,7 +653,7 @@ impl Bench {
                     psn: psn.into(),
                     syndrome: u64::from(s & !OWN).into(),
                     own,
-                    msn: self.random.below(PSN).into(),
+                    msn: msn.into(),
                     ..AckIn::default()
                 });
             } else {

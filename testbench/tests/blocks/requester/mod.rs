@@ -836,6 +836,86 @@ fn sqd_finishes_what_is_begun_says_so_once_and_begins_nothing() {
     }
 }
 
+/// The ordinal of each message of which a first packet was logged, the packet's cycle, and whether it takes a receive.
+fn begun(b: &Bench, qpn: u64) -> Vec<(u64, u64, bool)> {
+    let q = &b.qps[&qpn];
+    let first = |p: &&Packet| q.posted[p.idx as usize].first_psn == p.psn;
+    let number = |idx: u64| {
+        let before = q.posted[..=idx as usize].iter();
+        before.filter(|m| m.packets > 0).count() as u64
+    };
+    let log = b.log.iter().filter(first);
+    log.map(|p| {
+        let how = WqeOpcode::from_number(q.posted[p.idx as usize].work.wqe.opcode);
+        (number(p.idx), p.cycle, how != Some(Write))
+    })
+    .collect()
+}
+
+#[test]
+fn no_more_messages_that_take_a_receive_are_sent_than_the_peer_has_receives() {
+    for code in [0, 1, 3, 5, 9, 13, 14, 30] {
+        let mut b = Bench::new();
+        b.open(90, |c| c.pmtu = 1.into());
+        b.keep_log = true;
+        b.delay = (400, 400);
+        // the first ACK tells
+        b.credit = Some(code);
+        simple(&mut b, 90, Send, 8);
+        b.bell(90);
+        b.until(3000, "the first message", |b| b.idle());
+        for k in 0..60 {
+            match k % 5 {
+                0 => {
+                    simple(&mut b, 90, Write, 600);
+                }
+                1 => {
+                    let w = b.gather(90, Send, &[100, 7, 300], SIGNALED);
+                    b.post(90, w);
+                }
+                2 => {
+                    simple(&mut b, 90, WriteImm, 300);
+                }
+                _ => {
+                    simple(&mut b, 90, Send, 200);
+                }
+            }
+        }
+        b.bell(90);
+        b.until(100_000, "sixty messages", |b| b.idle());
+        b.all_good();
+        for (n, cycle, takes) in begun(&b, 90).into_iter().skip(1) {
+            let told = b.allowed.iter().filter(|a| a.0 < cycle);
+            let most = told.map(|a| a.1).max().unwrap();
+            assert!(
+                !takes || n <= most,
+                "message {n}, {most} allowed, code {code}"
+            );
+        }
+        let (first, last) = (b.log[1].cycle, b.log[b.log.len() - 1].cycle);
+        println!("code {code}: sixty messages in {} cycles", last - first);
+        // one at a time takes a round trip each, 48 of them wait
+        assert_eq!(code <= 1, last - first > 48 * 400, "{}", last - first);
+    }
+}
+
+#[test]
+fn writes_need_no_credit() {
+    let mut b = Bench::new();
+    b.open(91, |_| ());
+    b.credit = Some(0);
+    b.delay = (3000, 3000);
+    simple(&mut b, 91, Send, 8);
+    b.bell(91);
+    b.until(8000, "the first message", |b| b.idle());
+    for _ in 0..50 {
+        simple(&mut b, 91, Write, 100);
+    }
+    b.bell(91);
+    b.until(8000, "fifty WRITEs in about one round trip", |b| b.idle());
+    b.all_good();
+}
+
 #[test]
 fn reset_forgets() {
     let mut b = Bench::new();
