@@ -154,6 +154,11 @@ impl<'a> SendRequest<'a> {
         use WqeOpcode::*;
         matches!(self.opcode, Send | SendImm | SendInv | Write | WriteImm)
     }
+    /// An unreliable connection can do it.
+    pub(crate) fn may_be_unreliable(&self) -> bool {
+        use WqeOpcode::*;
+        matches!(self.opcode, Send | SendImm | Write | WriteImm | LocalInv)
+    }
     /// What the device must be able to do, and its name.
     pub(crate) fn needs(&self) -> (u64, &'static str) {
         use WqeOpcode::*;

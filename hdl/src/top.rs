@@ -375,9 +375,15 @@ impl Logic for roce_nic {
         self.requester.beat_valid.next = self.axi_read.sq_beat_valid.val();
         self.requester.beat.next = self.axi_read.sq_beat.val();
         self.timers_armed.next = self.requester.timers_armed.val();
-        self.requester.ack_valid.next = self.rx_path.ack_valid.val();
-        self.rx_path.ack_ready.next = self.requester.ack_ready.val();
-        self.requester.ack.next = self.rx_path.ack.val();
+        let unasked = self.transmit.unasked_valid.val();
+        self.requester.ack_valid.next = unasked || self.rx_path.ack_valid.val();
+        self.transmit.unasked_ready.next = self.requester.ack_ready.val();
+        self.rx_path.ack_ready.next = self.requester.ack_ready.val() && !unasked;
+        self.requester.ack.next = if unasked {
+            self.transmit.unasked.val()
+        } else {
+            self.rx_path.ack.val()
+        };
         self.rx_path.place_valid.next = self.requester.place_valid.val();
         self.rx_path.place.next = self.requester.place.val();
         self.rx_path.sent_valid.next = self.requester.sent_valid.val();

@@ -164,6 +164,7 @@ pub struct TxPkt {
     /// BTH opcode.
     pub opcode: Bits<8>,
     pub psn: Bits<24>,
+    /// Asks for an ACK; on UC it says that the packet's departure acknowledges all up to it.
     pub ack_req: Bit,
     pub solicited: Bit,
     /// RETH, when the opcode has one; `va` is also the AtomicAckETH's value.
@@ -391,7 +392,7 @@ pub struct RespFail {
 
 /// An ACK or NAK that came in for a requester; or, `own`, what its receive side says of its READs and atomics in the
 /// same words: an answer is in host memory (ACK), one is missing (NAK sequence error), the WQE of `psn` fails with
-/// `status` (any other NAK).
+/// `status` (any other NAK); or that a packet of UC has left (ACK).
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct AckIn {
     pub qpn: Bits<QP_W>,

@@ -95,6 +95,7 @@ pub struct QpBuilder {
     psn: Option<u32>,
     inline_up_to: usize,
     srq: Option<Srq>,
+    transport: QpTransport,
 }
 
 impl QpBuilder {
@@ -109,6 +110,7 @@ impl QpBuilder {
             psn: None,
             inline_up_to: wqe::MAX_INLINE,
             srq: None,
+            transport: QpTransport::Rc,
         }
     }
     /// Sends that may be outstanding (rounded up to a power of two; 64).
@@ -141,12 +143,22 @@ impl QpBuilder {
         self.inline_up_to = bytes.min(wqe::MAX_INLINE);
         self
     }
+    /// An unreliable connection: SEND and WRITE that are complete when they have left; what is lost on the way stays lost,
+    /// a message as a whole.
+    pub fn unreliable(mut self) -> Self {
+        self.transport = QpTransport::Uc;
+        self
+    }
     /// Makes it, in RESET.
     pub fn build(self) -> Result<Qp<Reset>> {
         let ctx = &self.pd.inner.ctx;
-        if !ctx.has(caps::RC) {
+        let (capability, what) = match self.transport {
+            QpTransport::Uc => (caps::UC, "unreliable connections"),
+            _ => (caps::RC, "reliable connections"),
+        };
+        if !ctx.has(capability) {
             return Err(Error::Unsupported {
-                what: "reliable connections",
+                what,
                 caps: ctx.caps,
             });
         }
@@ -196,6 +208,7 @@ impl QpBuilder {
             psn,
             inline_up_to: self.inline_up_to.min(ctx.max_inline()),
             push: ctx.has(caps::PUSH),
+            reliable: self.transport == QpTransport::Rc,
         };
         Ok(Qp {
             core,
@@ -216,7 +229,7 @@ impl QpBuilder {
         let srqn = self.srq.as_ref().map(Srq::number);
         let input = CreateQp {
             qpn,
-            transport: QpTransport::Rc.number(),
+            transport: self.transport.number(),
             pd: self.pd.inner.number,
             db_page: ctx.doorbell_page(),
             send_cqn: self.send_cq.inner.cqn as u16,
@@ -258,6 +271,7 @@ struct Core {
     psn: u32,
     inline_up_to: usize,
     push: bool,
+    reliable: bool,
 }
 
 impl Core {
@@ -287,6 +301,10 @@ impl Core {
             .mailbox
             .query(&*ctx.transport, Command::QueryQp, &input.to_bytes(), &name)?;
         Ok(QueryQp::from_bytes(&out))
+    }
+    /// Attributes that have a meaning with acknowledgements only.
+    fn if_reliable(&self, attributes: u64) -> u64 {
+        if self.reliable { attributes } else { 0 }
     }
     fn port(&self) -> Result<Port> {
         (*lock(&self.ctx().port)).ok_or_else(|| Error::BadRequest {
@@ -355,7 +373,7 @@ impl Drop for Core {
     }
 }
 
-/// A reliable connection in state `S`. Going to another state takes the queue pair and gives it back with another type;
+/// A connection in state `S`, reliable unless made otherwise. Going to another state takes the queue pair and gives it back with another type;
 /// when the device refuses, the queue pair is destroyed. Dropping it destroys it.
 ///
 /// Sending needs RTS:
@@ -420,8 +438,10 @@ impl Qp<Init> {
                 | attr::PMTU
                 | attr::DEST_QPN
                 | attr::RQ_PSN
-                | attr::MAX_DEST_RD_ATOMIC
-                | attr::MIN_RNR_TIMER) as u32,
+                | self
+                    .core
+                    .if_reliable(attr::MAX_DEST_RD_ATOMIC | attr::MIN_RNR_TIMER))
+                as u32,
             access: to.access.bits(),
             pkey: to.pkey,
             pmtu: to.pmtu.unwrap_or(port.pmtu).number(),
@@ -451,11 +471,10 @@ impl Qp<Rtr> {
         let max_rd_atomic = 1 << self.core.ctx().limits.log2_rd_atomic;
         let m = ModifyQp {
             new_state: QpState::Rts.number(),
-            attr_mask: (attr::TIMEOUT
-                | attr::RETRY_CNT
-                | attr::RNR_RETRY
-                | attr::SQ_PSN
-                | attr::MAX_RD_ATOMIC) as u32,
+            attr_mask: (attr::SQ_PSN
+                | self.core.if_reliable(
+                    attr::TIMEOUT | attr::RETRY_CNT | attr::RNR_RETRY | attr::MAX_RD_ATOMIC,
+                )) as u32,
             timeout: to.timeout,
             retry_cnt: to.retries,
             rnr_retry: to.rnr_retries,
@@ -473,6 +492,17 @@ impl Qp<Rts> {
     pub fn drain(self) -> Result<Qp<Draining>> {
         self.go(ModifyQp {
             new_state: QpState::Sqd.number(),
+            ..Default::default()
+        })
+    }
+}
+
+impl Qp<Rts> {
+    /// Goes on sending after a request of an unreliable connection has failed; those behind it were flushed. (A reliable
+    /// connection that has failed has to be made anew.)
+    pub fn recover(&mut self) -> Result<()> {
+        self.core.modify(ModifyQp {
+            new_state: QpState::Rts.number(),
             ..Default::default()
         })
     }

@@ -117,6 +117,9 @@ impl Core {
                 caps: ctx.caps,
             });
         }
+        if !self.reliable && !r.may_be_unreliable() {
+            return Err(self.refused(CALL, format!("{what} needs a reliable connection")));
+        }
         let length = match r.data {
             Data::Pieces(p) => {
                 // what comes back goes into one piece

@@ -28,7 +28,7 @@ use crate::prim::*;
 use crate::types::*;
 use rocenic_contract::cmd::{
     create_cq, create_eq, create_mr, create_qp, modify_qp, object, opcode, qp_state, query_qp,
-    set_port, status,
+    set_port, status, transport,
 };
 use rocenic_contract::{caps, eqe};
 use rtl::{clocks, regs, rtl};
@@ -502,11 +502,21 @@ impl Logic for Cmd {
                 let only_event = ((established || drained) && !dead)
                     || (low && entry.cfg.srq)
                     || (last && entry.cfg.state == bits::<3>(qp_state::ERROR));
+                // a send that failed leaves the receive side of a UC queue pair as it is
+                let half = now.fault.etype == 0 && entry.cfg.transport == bits::<2>(transport::UC);
                 tell = QpOp {
-                    kind: QpOpKind::Error,
+                    kind: if half {
+                        QpOpKind::Modify
+                    } else {
+                        QpOpKind::Error
+                    },
                     qpn: qpn_now,
                     cfg: QpCfg {
-                        state: bits::<3>(qp_state::ERROR),
+                        state: if half {
+                            bits::<3>(qp_state::SQE)
+                        } else {
+                            bits::<3>(qp_state::ERROR)
+                        },
                         ..entry.cfg
                     },
                 };

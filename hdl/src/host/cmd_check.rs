@@ -102,6 +102,18 @@ fn shares_ok(q: CreateQp) -> bool {
     }
 }
 
+/// Attributes that may not be given with transition `i`.
+const fn beyond(i: usize, uc: bool) -> u64 {
+    let t = &TRANSITIONS[i];
+    // UC has no use for what only makes sense with acknowledgements
+    let allowed = if uc {
+        t.required_uc | (t.optional & !attr::MIN_RNR_TIMER)
+    } else {
+        t.required_rc | t.optional
+    };
+    0xffff_ffff & !(allowed | attr::STATE)
+}
+
 /// Reasons to refuse a MODIFY_QP, in the order they are looked at.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct ModifyCheck {
@@ -113,15 +125,22 @@ pub struct ModifyCheck {
 pub fn modify_check(m: ModifyQp, old: QpCfg) -> ModifyCheck {
     let any_time =
         m.new_state == bits::<8>(qp_state::RESET) || m.new_state == bits::<8>(qp_state::ERROR);
+    let uc = old.transport == bits::<2>(transport::UC);
     let mut legal = any_time;
     let mut given = any_time && m.attr_mask == bits::<32>(attr::STATE);
     for i in 0..TRANSITIONS.len() {
         let from = bits::<3>(TRANSITIONS[i].from as u64);
         let to = bits::<8>(TRANSITIONS[i].to as u64);
-        let required = bits::<32>(TRANSITIONS[i].required_rc);
-        let other = bits::<32>(
-            0xffff_ffff & !(TRANSITIONS[i].required_rc | TRANSITIONS[i].optional | attr::STATE),
-        );
+        let required = if uc {
+            bits::<32>(TRANSITIONS[i].required_uc)
+        } else {
+            bits::<32>(TRANSITIONS[i].required_rc)
+        };
+        let other = if uc {
+            bits::<32>(beyond(i, true))
+        } else {
+            bits::<32>(beyond(i, false))
+        };
         let this = old.state == from && m.new_state == to;
         legal = legal || this;
         given =
@@ -278,7 +297,7 @@ pub fn new_qp(q: CreateQp) -> QpCfg {
 /// Transports this build has.
 #[rtl_fn]
 pub fn transport_ok(t: Bits<8>) -> bool {
-    t == bits::<8>(transport::RC)
+    t == bits::<8>(transport::RC) || t == bits::<8>(transport::UC)
 }
 
 /// A unicast MAC address that is not zero, and a unicast IPv4 address.

@@ -28,6 +28,7 @@ pub const CAPS: u64 = caps::SEND
     | caps::PUSH
     | caps::RC
     | caps::SRQ
+    | caps::UC
     | caps::IPV4;
 
 #[rtl_fn]

@@ -37,6 +37,7 @@ use super::sq_types::*;
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
 use crate::types::*;
+use rocenic_contract::cmd::qp_state;
 use rocenic_contract::wire::aeth as layout;
 use rocenic_contract::{counters, status};
 use rtl::{clocks, regs, rtl};
@@ -278,6 +279,10 @@ impl Logic for Completer {
                 _ => false,
             },
             live: takes_acks(op.cfg.state),
+            again: match op.kind {
+                QpOpKind::Modify => op.cfg.state == qp_state::RTS,
+                _ => false,
+            },
             psn: op.cfg.sq_psn,
             retry: op.cfg.retry_cnt,
             rnr_retry: op.cfg.rnr_retry,
@@ -330,6 +335,21 @@ impl Logic for Completer {
                         una: d.psn,
                         unsent: d.psn,
                         base: d.psn,
+                        retry: d.retry,
+                        rnr_retry: d.rnr_retry,
+                        ..CplCtx::default()
+                    };
+                    tell = true;
+                }
+                // from SQE to RTS: nothing is outstanding
+                if d.again && c.flush {
+                    n = CplCtx {
+                        listed: c.listed,
+                        oldest: c.oldest,
+                        head: c.oldest,
+                        una: c.unsent,
+                        unsent: c.unsent,
+                        base: c.unsent,
                         retry: d.retry,
                         rnr_retry: d.rnr_retry,
                         ..CplCtx::default()

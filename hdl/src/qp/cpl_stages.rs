@@ -35,6 +35,8 @@ pub struct Compared {
     pub forget: Bit,
     pub error: Bit,
     pub live: Bit,
+    /// The operation leads to RTS, from SQE perhaps.
+    pub again: Bit,
     pub psn: Bits<PSN_W>,
     pub retry: Bits<3>,
     pub rnr_retry: Bits<3>,

@@ -20,7 +20,7 @@ use super::segmenter::Segmenter;
 use super::send_sched::SendSched;
 use super::sge_walk::SgeWalk;
 use super::sq_fetch::SqFetch;
-use super::sq_types::Pulses;
+use super::sq_types::{Held, Pulses};
 use super::wqe_check::WqeCheck;
 use crate::prim::Reg;
 use crate::stream::Skid;
@@ -37,6 +37,8 @@ struct Taken {
     sched: Bit,
     completer: Bit,
     counts: Bit,
+    /// Cycles since the completer has taken it; the top bit: what it said before is on its way no more.
+    settled: Bits<3>,
 }
 
 /// A WQE was refused; why nothing is sent in this cycle.
@@ -137,7 +139,7 @@ impl Logic for Requester {
         let t = self.taken.q.val();
         self.fetch.op_valid.next = self.op_valid.val() && !t.fetch;
         // what the completer said before must reach the scheduler first
-        self.sched.op_valid.next = self.op_valid.val() && !t.sched && t.completer;
+        self.sched.op_valid.next = self.op_valid.val() && !t.sched && t.settled.get_bit(2);
         self.completer.op_valid.next = self.op_valid.val() && !t.completer;
         self.counts.op_valid.next = self.op_valid.val() && !t.counts;
         self.counts.op.next = self.op.val();
@@ -158,6 +160,13 @@ impl Logic for Requester {
             sched: !all && (t.sched || self.sched.op_ready.val()),
             completer: !all && (t.completer || self.completer.op_ready.val()),
             counts: !all && (t.counts || self.counts.op_ready.val()),
+            settled: if all || !t.completer {
+                0.into()
+            } else if t.settled.get_bit(2) {
+                t.settled
+            } else {
+                t.settled + 1
+            },
         };
 
         // WQEs in

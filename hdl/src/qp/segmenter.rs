@@ -13,7 +13,7 @@
 //! Everything is worked out from the WQE, the packet number and the PSN (rule R7): a resend is no special case. A turn ends
 //! with its WQEs or its packets; WQEs left over are read again in the next one. A WQE that cannot be sent gives a `rec`
 //! with `error` and ends the turn. AckReq: last packet of a message, every `ACK_EVERY`th of a long one, and the last one
-//! before the window closes.
+//! before the window closes; on UC, where nobody is asked, these packets say that they have been sent.
 //!
 //! A READ is one packet, which takes the PSNs of its response; sent again from packet k it asks for the bytes from there
 //! on. One of several packets ends the turn. A READ or atomic that is too many, and a WQE whose fence holds, end it before.
@@ -32,7 +32,7 @@ use crate::qp::read_types::{ReadPlace, ReadWant};
 use crate::roce::headers::ATOMIC_OPERANDS;
 use crate::stream::Skid;
 use crate::types::*;
-use rocenic_contract::opcode::{Class, LIST, Position, Transport, header};
+use rocenic_contract::opcode::{Class, LIST, Position, TRANSPORT_SHIFT, Transport, header};
 use rocenic_contract::{cqe, status, wqe};
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
@@ -156,6 +156,20 @@ const fn rc(class: Class, position: Position, extra: u16) -> u64 {
     }
     panic!("no such opcode")
 }
+/// The bits in which the opcodes of UC differ from those of RC.
+const UC_BITS: u64 = (Transport::Uc as u64 ^ Transport::Rc as u64) << TRANSPORT_SHIFT;
+const _: () = {
+    let mut i = 0;
+    while i < LIST.len() {
+        let o = &LIST[i];
+        if o.transport as u8 == Transport::Uc as u8 {
+            let extra = o.headers & (header::IMM | header::IETH);
+            assert!(o.code as u64 == rc(o.class, o.position, extra) ^ UC_BITS);
+        }
+        i += 1;
+    }
+};
+
 #[rtl_fn]
 fn by_place(first: bool, last: bool, f: u64, m: u64, l: u64, o: u64) -> Bits<8> {
     if first && last {
@@ -491,7 +505,12 @@ impl Logic for Segmenter {
                         response: false,
                         epoch: t.grant.epoch,
                         idx: t.at.idx,
-                        opcode: bth_opcode(m.job.opcode, m.first, m.last),
+                        opcode: bth_opcode(m.job.opcode, m.first, m.last)
+                            ^ if t.grant.uc {
+                                bits::<8>(UC_BITS)
+                            } else {
+                                0.into()
+                            },
                         psn: t.at.psn,
                         // the response of a READ or atomic acknowledges it
                         ack_req: !m.job.read && (m.last || nth || (t.full && t.grant.closes)),

@@ -133,6 +133,7 @@ struct SendCfg {
     pd: Bits<16>,
     pmtu: Bits<3>,
     rc: Bit,
+    uc: Bit,
     sig_all: Bit,
     max_rd: Bits<{ RD_SLOT_W + 1 }>,
 }
@@ -460,10 +461,13 @@ impl Logic for SendSched {
                     epoch: c.epoch,
                     ..SqView::default()
                 };
+                let failed = op.cfg.state == qp_state::SQE;
                 let modify = match op.kind {
-                    QpOpKind::Modify | QpOpKind::StartRq => true,
+                    QpOpKind::Modify | QpOpKind::StartRq => !failed,
                     _ => false,
                 };
+                // from SQE to RTS: on behind what was flushed
+                let again = modify && op.cfg.state == qp_state::RTS && !c.run;
                 let start = match op.kind {
                     QpOpKind::StartSq => true,
                     _ => false,
@@ -476,12 +480,22 @@ impl Logic for SendSched {
                 } else {
                     c.upto
                 };
+                if again {
+                    restart = true;
+                    n.at = c.una;
+                    n.top = c.una.idx;
+                }
                 self.op_done.d.next = modify || !c.granted;
                 if !modify && !c.granted {
                     restart = true;
-                    let from = SendCursor {
-                        psn: op.cfg.sq_psn,
-                        ..SendCursor::default()
+                    // in SQE it stands where it stood
+                    let from = if failed {
+                        c.una
+                    } else {
+                        SendCursor {
+                            psn: op.cfg.sq_psn,
+                            ..SendCursor::default()
+                        }
                     };
                     n = SendCtx {
                         run: start,
@@ -490,6 +504,7 @@ impl Logic for SendSched {
                         epoch: c.epoch,
                         at: from,
                         una: from,
+                        top: from.idx,
                         ..SendCtx::default()
                     };
                 }
@@ -593,6 +608,7 @@ impl Logic for SendSched {
             pd: op.cfg.pd,
             pmtu: op.cfg.pmtu,
             rc: op.cfg.transport == transport::RC,
+            uc: op.cfg.transport == transport::UC,
             sig_all: op.cfg.sq_sig_all,
             max_rd: op.cfg.max_rd_atomic,
         };
@@ -664,6 +680,7 @@ impl Logic for SendSched {
                 pd: d.cfg.pd,
                 pmtu: d.cfg.pmtu,
                 rc: d.cfg.rc,
+                uc: d.cfg.uc,
                 sig_all: d.cfg.sig_all,
                 rd_room: if full {
                     0.into()

@@ -134,8 +134,9 @@ pub struct Grant {
     pub closes: Bit,
     pub pd: Bits<16>,
     pub pmtu: Bits<3>,
-    /// Transport is RC.
+    /// Transport is RC, is UC.
     pub rc: Bit,
+    pub uc: Bit,
     pub sig_all: Bit,
     /// READs and atomics that may still be sent; none is outstanding; the QP does none at all.
     pub rd_room: Bits<{ RD_SLOT_W + 1 }>,

@@ -52,6 +52,7 @@ struct ReadStage {
     pd: Bits<16>,
     pmtu: Bits<3>,
     rc: Bit,
+    uc: Bit,
     sig_all: Bit,
     no_reads: Bit,
 }
@@ -140,7 +141,7 @@ fn check(w: Wqe, bus_err: bool, s: ReadStage) -> Bits<8> {
     };
     if bus_err {
         status::FATAL_ERR.into()
-    } else if !s.rc
+    } else if !(s.rc || (s.uc && w.opcode != wqe::opcode::SEND_INV))
         || !ours
         || !clean
         || !pieces
@@ -301,6 +302,7 @@ impl Logic for WqeCheck {
                 pd: walk.grant.pd,
                 pmtu: walk.grant.pmtu,
                 rc: walk.grant.rc,
+                uc: walk.grant.uc,
                 sig_all: walk.grant.sig_all,
                 no_reads: walk.grant.no_reads,
             };

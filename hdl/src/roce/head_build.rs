@@ -15,6 +15,7 @@ use crate::cfg::QP_W;
 use crate::prim::{ByteRev, Reg};
 use crate::stream::{RealignCmd, Skid};
 use crate::types::{PortCfg, TxPkt, TxReady};
+use rocenic_contract::opcode::Transport;
 use rocenic_contract::wire::ip::v4;
 use rocenic_contract::wire::{self, bth, eth, udp};
 use rtl::{clocks, regs, rtl};
@@ -174,7 +175,7 @@ impl Logic for HeadBuild {
             version: bits(bth::VERSION_VALUE),
             pkey: path.pkey,
             dest_qpn: path.dest_qpn,
-            ackreq: k.ack_req.into(),
+            ackreq: (k.ack_req && is_of(k.opcode, Transport::Rc as u64)).into(),
             psn: k.psn,
             ..Bth::default()
         }

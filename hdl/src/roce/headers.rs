@@ -35,6 +35,11 @@ pub const HEAD_BITS: usize = BASE_BITS + EXT_BITS;
 /// Header bytes in front of the BTH.
 pub const OUTER_BYTES: usize = eth::BYTES + v4::BYTES + udp::BYTES;
 
+/// The opcode is of this transport.
+#[rtl_fn]
+pub fn is_of(opcode: Bits<8>, transport: u64) -> bool {
+    (opcode >> opcode::TRANSPORT_SHIFT as u64) == transport
+}
 /// The opcode has this header.
 #[rtl_fn]
 pub fn has(opcode: Bits<8>, header: u16) -> bool {

@@ -8,13 +8,14 @@
 //! | `ack` | acknowledgements |
 //! | `sent` | the last packet of a response is on its way |
 //! | `epoch`, `resp_epoch`, `dropped` | new epochs of requester and responder; pulse for each stale packet |
+//! | `unasked` | departures of UC packets, in place of ACKs |
 //! | `own` | frames to our own address, which do not go to the MAC |
 //! | `m_axis` | frames with ICRC, without FCS; `m_axis_tvalid` does not fall inside a frame while `d` has the frame's beats |
 //!
 //! Latency: 10 cycles from `data` to the first beat, 9 from `ack`. Throughput: a beat a cycle.
 use super::{FrameBuild, IcrcInsert, LoopOut, TxArb};
 use crate::stream::{Skid, ToAxis};
-use crate::types::{Beat, EpochSet, PortCfg, QpOp, RespSent, TxReady};
+use crate::types::{AckIn, Beat, EpochSet, PortCfg, QpOp, RespSent, TxReady};
 use rtl::{clocks, rtl};
 use rust_hdl_core::prelude::*;
 
@@ -43,6 +44,9 @@ pub struct Transmit {
     pub sent_valid: Signal<Out, Bit>,
     pub sent: Signal<Out, RespSent>,
     pub dropped: Signal<Out, Bit>,
+    pub unasked_valid: Signal<Out, Bit>,
+    pub unasked_ready: Signal<In, Bit>,
+    pub unasked: Signal<Out, AckIn>,
     pub own_valid: Signal<Out, Bit>,
     pub own_ready: Signal<In, Bit>,
     pub own: Signal<Out, Beat>,
@@ -89,6 +93,9 @@ impl Logic for Transmit {
         self.sent_valid.next = self.arb.sent_valid.val();
         self.sent.next = self.arb.sent.val();
         self.dropped.next = self.arb.dropped.val();
+        self.unasked_valid.next = self.arb.unasked_valid.val();
+        self.unasked.next = self.arb.unasked.val();
+        self.arb.unasked_ready.next = self.unasked_ready.val();
         self.arb.hold.next = self.hold.val();
 
         self.build.port.next = self.port.val();

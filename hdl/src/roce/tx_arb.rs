@@ -8,17 +8,21 @@
 //! | `tx`, `p` | the chosen descriptors, and the beats of those that have payload, in the same order |
 //! | `hold` | nothing new is chosen (the device is disabled); what is chosen, two packets at most, leaves |
 //! | `sent` | the last packet of a response has been chosen; no back-pressure |
+//! | `unasked` | a packet of UC has been chosen that RC would have acknowledged: nothing is outstanding up to it |
 //! | `dropped` | pulse for each data packet of an old epoch (R8); its beats are swallowed |
 //!
 //! Latency: 2 cycles for data, 1 for acknowledgements, 0 for beats. Throughput: a packet and a beat a cycle; descriptors
 //! run ahead of their beats by two packets with payload, so that headers are ready in time.
 //! Never: an acknowledgement checked against the epoch; a descriptor taken back once it stands on `tx`.
 use super::epochs::Epochs;
+use super::headers::is_of;
 use crate::cfg::RD_W;
 use crate::prim::Reg;
+use crate::qp::outbox::Outbox;
 use crate::stream::Skid;
-use crate::types::{Beat, EpochSet, RespSent, TxReady};
-use rocenic_contract::opcode::{self, Class};
+use crate::types::{AckIn, Beat, EpochSet, RespSent, TxReady};
+use rocenic_contract::opcode::{self, Class, Transport};
+use rocenic_contract::syndrome;
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
@@ -66,6 +70,9 @@ pub struct TxArb {
     pub p_ready: Signal<In, Bit>,
     pub p: Signal<Out, Beat>,
     pub hold: Signal<In, Bit>,
+    pub unasked_valid: Signal<Out, Bit>,
+    pub unasked_ready: Signal<In, Bit>,
+    pub unasked: Signal<Out, AckIn>,
     pub dropped: Signal<Out, Bit>,
     epochs: Epochs,
     resp_epochs: Epochs,
@@ -75,6 +82,9 @@ pub struct TxArb {
     out: Skid<TxReady>,
     sent_live: Reg<Bit>,
     sent_q: Reg<RespSent>,
+    unasked_live: Reg<Bit>,
+    unasked_q: Reg<AckIn>,
+    acks: Outbox<AckIn>,
     /// The last packet was an acknowledgement.
     ack_was: Reg<Bit>,
     /// What becomes of the beats of the next packets with payload: high, they are swallowed.
@@ -83,8 +93,18 @@ pub struct TxArb {
 impl Logic for TxArb {
     #[rtl]
     fn update(&mut self) {
-        regs!(self, clock, held, sent_live, sent_q, ack_was);
-        clocks!(self, clock, epochs, resp_epochs, verdicts, out);
+        regs!(
+            self,
+            clock,
+            held,
+            sent_live,
+            sent_q,
+            unasked_live,
+            unasked_q,
+            ack_was
+        );
+        clocks!(self, clock, epochs, resp_epochs, verdicts, out, acks);
+        self.acks.reset.next = self.reset.val();
         self.out.reset.next = self.reset.val();
         self.epochs.reset.next = self.reset.val();
         self.resp_epochs.reset.next = self.reset.val();
@@ -105,7 +125,7 @@ impl Logic for TxArb {
         let stale = now != held.tx.pkt.epoch;
         let decidable = held.valid && (!payload || self.verdicts.i_ready.val());
         let space = self.out.i_ready.val();
-        let data_wants = decidable && !stale;
+        let data_wants = decidable && !stale && self.acks.room.val();
         let data_turn = self.ack_was.q.val();
         let goes_on = space && !self.hold.val();
         let data_goes = goes_on && data_wants && (data_turn || !self.ack_valid.val());
@@ -129,6 +149,22 @@ impl Logic for TxArb {
             epoch: held.tx.pkt.epoch,
             idx: held.tx.pkt.idx.get_bits::<RD_W>(0),
         };
+        self.unasked_live.d.next = data_goes
+            && !response
+            && held.tx.pkt.ack_req
+            && is_of(held.tx.pkt.opcode, Transport::Uc as u64);
+        self.unasked_q.d.next = AckIn {
+            qpn: held.tx.pkt.qpn,
+            psn: held.tx.pkt.psn,
+            syndrome: u64::from(syndrome::ACK).into(),
+            own: true,
+            ..AckIn::default()
+        };
+        self.acks.i_valid.next = self.unasked_live.q.val();
+        self.acks.i.next = self.unasked_q.q.val();
+        self.unasked_valid.next = self.acks.o_valid.val();
+        self.unasked.next = self.acks.o.val();
+        self.acks.o_ready.next = self.unasked_ready.val();
         self.sent_valid.next = self.sent_live.q.val();
         self.sent.next = self.sent_q.q.val();
         if takes {
@@ -163,6 +199,7 @@ impl Logic for TxArb {
         if self.reset.val() {
             self.held.d.next.valid = false;
             self.sent_live.d.next = false;
+            self.unasked_live.d.next = false;
             self.ack_was.d.next = false;
         }
     }

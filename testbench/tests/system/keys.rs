@@ -199,7 +199,10 @@ fn a_local_invalidate_ends_all_use_of_its_key_before_it_completes() {
         println!("{came} of {BYTES} bytes came before the key was gone");
         ensure!(came > 0 && came < BYTES, "in the middle of the message");
         hear_failed.hear(&c, 2 * LONG)?;
-        ensure!(mr.to_vec(0..BYTES) == then, "written after the key was gone");
+        ensure!(
+            mr.to_vec(0..BYTES) == then,
+            "written after the key was gone"
+        );
         mr.rekey()?;
         new_key.say(&c, mr.remote(0..BYTES)?);
         hear_over.hear(&c, 2 * LONG)?;

@@ -21,6 +21,7 @@ mod shared;
 mod soak;
 mod traffic;
 mod unix;
+mod unreliable;
 
 use rocenic_sim::verilate::Library;
 use std::sync::{Arc, OnceLock};

@@ -256,6 +256,32 @@ pub const TRANSPORT: &[Row] = &[
         ],
     ),
     row(
+        "local invalidate: after all before it, before all behind it, complete when nothing uses the key",
+        &[
+            "a_local_invalidate_waits_for_all_before_it_and_all_behind_it_wait_for_what_uses_its_key",
+            "local_invalidates_among_losses_take_each_key_away_once",
+            "a_local_invalidate_that_cannot_be_done_fails_in_its_turn",
+            "a_queue_pair_made_anew_does_not_hear_of_the_key_of_its_earlier_life",
+            "a_local_invalidate_ends_all_use_of_its_key_before_it_completes",
+        ],
+    ),
+    row(
+        "end-to-end credits, finite and without limit",
+        &[
+            "no_more_messages_that_take_a_receive_are_sent_than_the_peer_has_receives",
+            "writes_need_no_credit",
+        ],
+    ),
+    row(
+        "unreliable connections send, complete when sent, and go on after an error",
+        &[
+            "messages_of_unreliable_connections_leave_once_and_complete_in_order",
+            "a_failed_send_of_an_unreliable_connection_flushes_and_is_gone_on_behind",
+            "messages_of_an_unreliable_connection_arrive_and_a_failed_send_does_not_end_it",
+            "messages_of_an_unreliable_connection_arrive_whole_or_not_at_all",
+        ],
+    ),
+    row(
         "fast re-keying of a region",
         &["a_region_with_a_new_key_is_written_under_that_one_and_under_no_other"],
     ),

@@ -600,8 +600,12 @@ impl Bench {
             self.faults.push((qpn, v.field("syndrome")));
             if self.react {
                 let mut cfg = self.qps[&qpn].cfg;
-                cfg.state = cmd::qp_state::ERROR.into();
-                self.command(QpOpKind::Error, qpn, cfg);
+                let (kind, state) = match self.qps[&qpn].uc() {
+                    true => (QpOpKind::Modify, cmd::qp_state::SQE),
+                    false => (QpOpKind::Error, cmd::qp_state::ERROR),
+                };
+                cfg.state = state.into();
+                self.command(kind, qpn, cfg);
             }
         }
         self.invalidates(now);
@@ -826,7 +830,9 @@ impl Bench {
             && fate != Fate::Mute
         {
             let d = self.random.within(self.delay.0, self.delay.1);
-            self.answer(d, p.qpn, psn, s);
+            // of UC the transmit side says that it has left
+            let own = if self.qps[&p.qpn].uc() { OWN } else { 0 };
+            self.say(d, p.qpn, psn, u16::from(s) | own);
         }
     }
     fn completion(&mut self, v: &Value<CqeReq>) {
@@ -890,6 +896,9 @@ impl Bench {
 }
 
 impl Qp {
+    pub fn uc(&self) -> bool {
+        self.cfg.transport.to_u64() == cmd::transport::UC
+    }
     pub fn signaled(&self, i: usize) -> bool {
         let w = &self.posted[i].work;
         // of two blocks the second completes
@@ -931,6 +940,7 @@ impl Qp {
             (false, false, false) => RC_SEND_MIDDLE,
             (false, false, true) => RC_SEND_LAST,
         };
+        let code = code ^ if self.uc() { UC_SEND_FIRST } else { 0 };
         let total = u64::from(w.length);
         let len = if last {
             total - k * self.pmtu

@@ -2,6 +2,7 @@
 mod bench;
 mod invalidate;
 mod timers;
+mod unreliable;
 use bench::*;
 use rocenic_contract::counters::Counter;
 use rocenic_contract::wqe::opcode::WqeOpcode::{
