@@ -134,6 +134,8 @@ pub struct QpFault {
     pub etype: Bits<8>,
     /// Number of the failed check in `contract::rules`.
     pub syndrome: Bits<16>,
+    /// A send failed: of a UC queue pair the receive side goes on (SQE).
+    pub sends: Bit,
 }
 
 /// A doorbell that passed the page check: new producer index of a ring.

@@ -503,7 +503,7 @@ impl Logic for Cmd {
                     || (low && entry.cfg.srq)
                     || (last && entry.cfg.state == bits::<3>(qp_state::ERROR));
                 // a send that failed leaves the receive side of a UC queue pair as it is
-                let half = now.fault.etype == 0 && entry.cfg.transport == bits::<2>(transport::UC);
+                let half = now.fault.sends && entry.cfg.transport == bits::<2>(transport::UC);
                 tell = QpOp {
                     kind: if half {
                         QpOpKind::Modify

@@ -216,6 +216,7 @@ impl Logic for CqEngine {
             qpn: now.cqe.qpn,
             etype: eqe::event::QP_FATAL.into(),
             syndrome: 0.into(),
+            sends: false,
         };
         let refuse_done = refuse_go && self.fault_ready.val();
         self.overflow.next = refuse_done;

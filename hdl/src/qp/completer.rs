@@ -496,6 +496,7 @@ impl Logic for Completer {
             qpn: ev.qpn,
             etype: 0.into(),
             syndrome: bit_cast::<16, 8>(out.status),
+            sends: true,
         };
         self.told.d.next = Told {
             tell: tell || out.tell,

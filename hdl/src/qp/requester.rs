@@ -287,6 +287,7 @@ impl Logic for Requester {
                 qpn: self.sched.drained.val(),
                 etype: event::SQ_DRAINED.into(),
                 syndrome: 0.into(),
+                sends: false,
             }
         };
         self.completer.fault_ready.next = self.faults.i_ready.val();

@@ -431,6 +431,7 @@ impl Logic for RespList {
                 eqe_event::QP_FATAL.into()
             },
             syndrome: bit_cast::<16, 8>(failed.check),
+            sends: false,
         };
         if self.reset.val() {
             self.doing.d.next = Event::default();

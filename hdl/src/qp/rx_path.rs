@@ -320,6 +320,7 @@ impl Logic for RxPath {
                     event::SRQ_LIMIT_REACHED.into()
                 },
                 syndrome: 0.into(),
+                sends: false,
             }
         };
         // a flush gives way to messages only between its completions

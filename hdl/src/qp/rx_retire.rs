@@ -294,6 +294,7 @@ impl Logic for RxRetire {
                 a.note
             },
             syndrome: bit_cast::<16, 8>(check),
+            sends: false,
         };
         self.drain_done.next = go && a.kind == RxKind::Drain;
         self.ack_out_valid.next = now.ack;
