@@ -137,12 +137,11 @@ fn a_region_with_a_new_key_is_written_under_that_one_and_under_no_other() {
 /// B takes the key away by its own queue while A writes under it.
 #[test]
 fn a_local_invalidate_ends_all_use_of_its_key_before_it_completes() {
-    const BYTES: usize = 1 << 18;
+    const BYTES: usize = 1 << 20;
     let library = super::library();
     let config = PairConfig::default();
     let (to_b, mut from_a) = exchange::<[Endpoint; 2]>(&config.link);
     let (to_a, mut from_b) = exchange::<([Endpoint; 2], RemoteMemory)>(&config.link);
-    let (begun, mut hear_begun) = exchange::<()>(&config.link);
     let (failed, mut hear_failed) = exchange::<()>(&config.link);
     let (new_key, mut hear_key) = exchange::<RemoteMemory>(&config.link);
     let (over, mut hear_over) = exchange::<()>(&config.link);
@@ -162,7 +161,6 @@ fn a_local_invalidate_ends_all_use_of_its_key_before_it_completes() {
         let mut one = one.connect(&Connection::to(p))?;
         let mut two = two.connect(&Connection::to(q))?;
         one.post_send(&SendRequest::write(&[mr.slice(0..BYTES)?], memory))?;
-        begun.say(&c, ());
         let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
         ensure!(w.status == Status::RemAccessErr, "{w:?}");
         failed.say(&c, ());
@@ -189,7 +187,11 @@ fn a_local_invalidate_ends_all_use_of_its_key_before_it_completes() {
         let _one = one.connect(&to(p))?;
         let mut two = two.connect(&to(q))?;
         to_a.say(&c, (at, mr.remote(0..BYTES)?));
-        hear_begun.hear(&c, LONG)?;
+        let end = c.now_ns() + LONG;
+        while mr.to_vec(0..64) != data[..64] {
+            ensure!(c.now_ns() < end, "nothing comes");
+            c.wait(200)?;
+        }
         two.post_send(&SendRequest::local_invalidate(mr.rkey()).id(7))?;
         let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
         ensure!((w.id, w.status) == (7, Status::Success), "{w:?}");
