@@ -1,14 +1,16 @@
 //! The targets, smallest first.
 use super::{Broken, Target};
 use rocenic_contract::cmd::{modify_qp, opcode, qp_state, status};
-use rocenic_hdl::cfg::IDX_W;
+use rocenic_hdl::cfg::{IDX_W, PLEN_W};
 use rocenic_hdl::host::axi_read::AxiRead;
+use rocenic_hdl::host::axi_write::{AHEAD, AxiWrite};
 use rocenic_hdl::host::cmd_verdict::CmdVerdict;
 use rocenic_hdl::prim::Fifo;
 use rocenic_hdl::qp::ctx_ram::CtxRam;
 use rocenic_hdl::qp::psn::*;
+use rocenic_hdl::qp::tx_mux::TxMux;
 use rocenic_hdl::stream::Skid;
-use rocenic_hdl::types::QpCfg;
+use rocenic_hdl::types::{QpCfg, TxCmd};
 use rtl::rtl;
 use rust_hdl_core::prelude::*;
 
@@ -202,6 +204,67 @@ pub const ALL: &[Target] = &[
                 what: "idle while an address stands",
                 from: "assign idle = (in_flight_q == 10'h0) & (~out_q.valid)",
                 to: "assign idle = in_flight_q <= 10'h1",
+            },
+        ],
+    },
+    Target {
+        name: "axi_write",
+        claim: "one grant a cycle, nobody waits for ever, payload is promised 16 beats ahead at most, writes in flight are counted right",
+        cover_depth: 12,
+        text: print::<AxiWrite>,
+        numbers: &[("AHEAD", AHEAD)],
+        broken: &[
+            Broken {
+                what: "lines never have their turn",
+                from: "assign give_p = (go & (ahead_q < 8'h10)) & (~(line & line_turn_q));",
+                to: "assign give_p = go & (ahead_q < 8'h10);",
+            },
+            Broken {
+                what: "completions go before events for ever",
+                from: "assign give_cq = give_line & (~(eq_turn_q & eq_2));",
+                to: "assign give_cq = give_line;",
+            },
+            Broken {
+                what: "bursts are promised, not beats",
+                from: "granted = (p_aw[79:72] + 8'h1);",
+                to: "granted = 8'h1;",
+            },
+            Broken {
+                what: "an answer in the cycle of a grant is not counted",
+                from: "if (take & (~resp_q.valid)) begin",
+                to: "if (take) begin",
+            },
+            Broken {
+                what: "grants after stop",
+                from: "order__i_ready) & (~stop))",
+                to: "order__i_ready))",
+            },
+        ],
+    },
+    Target {
+        name: "tx_mux",
+        claim: "requests and responses in turn, an offer stands, nothing comes between the pieces of a packet",
+        cover_depth: 8,
+        text: print::<TxMux>,
+        numbers: &[
+            ("TX_BITS", TxCmd::BITS as u64),
+            ("TOTAL_BITS", PLEN_W as u64),
+        ],
+        broken: &[
+            Broken {
+                what: "a response comes between two pieces",
+                from: "assign resp_2 = resp_valid & (~row_q);",
+                to: "assign resp_2 = resp_valid;",
+            },
+            Broken {
+                what: "responses always go first",
+                from: "resp_2 & (resp_turn_q | (~req_2))",
+                to: "resp_2",
+            },
+            Broken {
+                what: "an offer is taken back",
+                from: "resp_turn_d = chosen;",
+                to: "resp_turn_d = 1'h0;",
             },
         ],
     },
