@@ -6,6 +6,8 @@
 //! block is refuted.
 mod targets;
 
+pub use targets::ALL as TARGETS;
+
 use crate::workspace::root;
 use anyhow::{Context, bail};
 use rocenic_sim::verilate::tools;
@@ -178,7 +180,7 @@ pub fn run(a: Args) -> anyhow::Result<()> {
     let base = root().join("target/formal");
     let wanted = |t: &&Target| a.only.as_ref().is_none_or(|o| t.name.contains(o.as_str()));
     let mut failures = vec![];
-    for t in targets::ALL.iter().filter(wanted) {
+    for t in TARGETS.iter().filter(wanted) {
         if let Err(e) = check(t, &base) {
             failures.push(format!("{e:#}"));
         }
