@@ -40,6 +40,8 @@ flags! {
     PFC = bit 20;
     /// Local invalidate in the send queue.
     LOCAL_INVALIDATE = bit 21;
+    /// Regions made valid again by the send queue.
+    REG_MR = bit 22;
 }
 
 /// PMTU codes.

@@ -51,6 +51,8 @@ pub mod opcode {
         ATOMIC_FAA AtomicFaa = 4;
         /// Local invalidate.
         LOCAL_INV LocalInv = 6;
+        /// A region is valid again.
+        REG_MR RegMr = 7;
         /// Receive.
         RECV Recv = 0x80;
         /// Receive used up by a WRITE with immediate.

@@ -13,7 +13,7 @@ values! {
     LOC_PROT_ERR LocProtErr = 4;
     /// Flushed: the QP is in error.
     WR_FLUSH_ERR WrFlushErr = 5;
-    /// Memory management operation error: the key may not be invalidated.
+    /// Memory management operation error: the key may not be invalidated or made valid.
     MW_BIND_ERR MwBindErr = 6;
     /// The response did not fit the request.
     BAD_RESP_ERR BadRespErr = 7;

@@ -22,7 +22,7 @@ layout! { ($)
     NUM_SGE num_sge: u8;
     /// Bytes of the whole message.
     LENGTH length: u32;
-    /// Immediate data (network order on the wire: this is the number), or the rkey to invalidate.
+    /// Immediate data (network order on the wire: this is the number), or the key to invalidate or to make valid.
     IMM_OR_INVKEY imm_or_invkey: u32;
     /// Remote virtual address (WRITE, READ, atomics).
     REMOTE_VA remote_va: u64;
@@ -104,6 +104,8 @@ pub mod opcode {
         LOCAL_INV LocalInv = 9;
         /// Not an operation: the second block of the WQE before it.
         MORE_SGE MoreSge = 10;
+        /// Makes a region valid again whose key was taken away, under the key in `imm_or_invkey`.
+        REG_MR RegMr = 11;
     }
 }
 

@@ -268,23 +268,28 @@ impl Mr {
     /// Gives the region a new key, and kills the old one if a message or a request has not done that already. Who is to
     /// use the region next needs the new key. Nothing of the device's reads or writes under the old one any more.
     pub fn rekey(&mut self) -> Result<()> {
-        let ctx = &self.pd.ctx;
-        let index = cmd::key_index(self.key);
-        let variant = {
-            let mut v = lock(&ctx.variants);
-            let v = &mut v[index as usize];
-            *v = v.wrapping_add(1);
-            *v
-        };
-        let input = RekeyMr {
-            key_variant: variant,
-            index,
-        };
-        ctx.command(Command::RekeyMr, &input.to_bytes(), &|| {
-            format!("memory region {index}")
-        })?;
-        self.key = cmd::key(index, variant);
+        let (index, key_variant) = self.next_variant();
+        let input = RekeyMr { key_variant, index };
+        self.pd
+            .ctx
+            .command(Command::RekeyMr, &input.to_bytes(), &|| {
+                format!("memory region {index}")
+            })?;
+        self.key = cmd::key(index, key_variant);
         Ok(())
+    }
+    fn next_variant(&self) -> (u32, u8) {
+        let index = cmd::key_index(self.key);
+        let mut v = lock(&self.pd.ctx.variants);
+        let v = &mut v[index as usize];
+        *v = v.wrapping_add(1);
+        (index, *v)
+    }
+    /// The key that a request is to make valid.
+    pub(crate) fn next_key(&mut self) -> u32 {
+        let (index, variant) = self.next_variant();
+        self.key = cmd::key(index, variant);
+        self.key
     }
     /// Deregisters and says whether that worked. After an error the memory stays mapped until the
     /// device is closed: it may still use it.

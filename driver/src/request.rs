@@ -1,5 +1,5 @@
 //! Work requests.
-use crate::mr::{RemoteMemory, Sge};
+use crate::mr::{Mr, RemoteMemory, Sge};
 use rocenic_contract::caps;
 use rocenic_contract::wqe::{self, opcode::WqeOpcode};
 
@@ -107,11 +107,20 @@ impl<'a> SendRequest<'a> {
     }
     /// Takes a key of the queue pair's own protection domain away. It waits for all requests before it, and those behind
     /// it wait for it; when it completes, nothing uses the key any more, from here or from elsewhere. Its region lives on:
-    /// [`Mr::rekey`](crate::Mr::rekey) gives it the next key.
+    /// [`SendRequest::register`] or [`Mr::rekey`] gives it the next key.
     pub fn local_invalidate(key: u32) -> Self {
         SendRequest {
             imm_or_invkey: key,
             ..Self::new(WqeOpcode::LocalInv, Data::Pieces(&[]), None)
+        }
+    }
+    /// Makes a region valid again, under its next key, which it has from here on: pieces and remote memory taken from it now
+    /// are good for requests behind this one. A request of the queue pair's own protection domain or a message must have
+    /// taken the old key away, as [`SendRequest::local_invalidate`] does, or this one fails.
+    pub fn register(mr: &mut Mr) -> Self {
+        SendRequest {
+            imm_or_invkey: mr.next_key(),
+            ..Self::new(WqeOpcode::RegMr, Data::Pieces(&[]), None)
         }
     }
     /// The request's number; comes back in its completion.
@@ -157,7 +166,10 @@ impl<'a> SendRequest<'a> {
     /// An unreliable connection can do it.
     pub(crate) fn may_be_unreliable(&self) -> bool {
         use WqeOpcode::*;
-        matches!(self.opcode, Send | SendImm | Write | WriteImm | LocalInv)
+        matches!(
+            self.opcode,
+            Send | SendImm | Write | WriteImm | LocalInv | RegMr
+        )
     }
     /// What the device must be able to do, and its name.
     pub(crate) fn needs(&self) -> (u64, &'static str) {
@@ -171,6 +183,7 @@ impl<'a> SendRequest<'a> {
             Read => (caps::READ, "RDMA READ"),
             AtomicCas | AtomicFaa => (caps::ATOMIC, "atomics"),
             LocalInv => (caps::LOCAL_INVALIDATE, "local invalidate"),
+            RegMr => (caps::REG_MR, "making a region valid"),
             MoreSge => unreachable!("no request has this opcode"),
         }
     }

@@ -254,12 +254,14 @@ pub struct MrRsp {
     pub iova: Bits<64>,
 }
 
-/// Take this key away, for a queue pair of domain `pd`. `local`: the host's own work asks for it.
+/// Take this key away, for a queue pair of domain `pd`. `local`: the host's own work asks for it. `revive`: make it the key
+/// of its region, which has none.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct InvReq {
     pub key: Bits<32>,
     pub pd: Bits<16>,
     pub local: Bit,
+    pub revive: Bit,
 }
 
 /// Parsed headers of a received frame that passed every check of rule R21 that needs no QP.

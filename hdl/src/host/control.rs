@@ -24,6 +24,7 @@ pub const CAPS: u64 = caps::SEND
     | caps::IMMEDIATE
     | caps::INVALIDATE
     | caps::LOCAL_INVALIDATE
+    | caps::REG_MR
     | caps::INLINE
     | caps::PUSH
     | caps::RC

@@ -1,15 +1,17 @@
-//! Takes region keys away one at a time, for whoever invalidates them: a message from outside, or the host's own queue.
+//! Takes region keys away one at a time, for whoever invalidates them: a message from outside, or the host's own queue;
+//! and gives a region without a key one, for the latter.
 //!
 //! | port | what |
 //! |---|---|
-//! | `inv` | a key to invalidate |
-//! | `done_valid`, `ok` | pulse: it is dead for every lookup from now on (`ok`), or it could not be invalidated |
+//! | `inv` | a key to invalidate; `revive`: to be made valid |
+//! | `done_valid`, `ok` | pulse: it is dead, or alive, for every lookup from now on (`ok`); or that could not be |
 //! | `store` | every write of the region table, so that this copy of the keys agrees with those of the lookup ports |
 //! | `busy` | a write is on its way to `store`: what was read may be old |
-//! | `kill_valid`, `kill` | region whose key is to be made invalid; taken unless `busy` |
+//! | `kill_valid`, `kill`, `kill_key` | region whose key is to be this from now on; taken unless `busy` |
 //!
 //! A key can be invalidated while it is the region's, by its own protection domain; from outside only when the region
-//! has a right for the outside: a key that is of use to nobody there is none of theirs to take away.
+//! has a right for the outside: a key that is of use to nobody there is none of theirs to take away. A region gets a key
+//! while it exists and has none, by its own protection domain.
 //!
 //! About 8 cycles a key, one at a time.
 use super::mr_table::MrStore;
@@ -34,6 +36,7 @@ pub struct MrKey {
 /// Whose the region is.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 struct Owner {
+    exists: Bit,
     pd: Bits<16>,
     remote: Bit,
 }
@@ -71,6 +74,7 @@ pub struct MrKeys {
     pub busy: Signal<In, Bit>,
     pub kill_valid: Signal<Out, Bit>,
     pub kill: Signal<Out, Bits<MR_W>>,
+    pub kill_key: Signal<Out, MrKey>,
     keys: Sdpram<MrKey, MR_W>,
     owners: Sdpram<Owner, MR_W>,
     state: Reg<State>,
@@ -88,6 +92,8 @@ impl Logic for MrKeys {
         self.owners.we.next = store.valid && !store.key_only;
         self.owners.waddr.next = store.index;
         self.owners.wdata.next = Owner {
+            // a region comes with its first key
+            exists: store.key.valid,
             pd: store.entry.pd,
             remote: (store.entry.rights & REMOTE).any(),
         };
@@ -98,7 +104,13 @@ impl Logic for MrKeys {
         let key = self.keys.rdata.val();
         let owner = self.owners.rdata.val();
         let numbered = now.inv.key.get_bits::<{ 24 - MR_W }>(8 + MR_W) == 0;
-        let its = key.valid && key.variant == now.inv.key.get_bits::<8>(0) && numbered;
+        let variant = now.inv.key.get_bits::<8>(0);
+        let its = numbered
+            && if now.inv.revive {
+                owner.exists && !key.valid
+            } else {
+                key.valid && key.variant == variant
+            };
         let may = owner.pd == now.inv.pd && (owner.remote || now.inv.local);
         let writes = self.busy.val() || store.valid;
         let mut s = now;
@@ -138,6 +150,10 @@ impl Logic for MrKeys {
         self.inv_ready.next = now.step == Step::Idle;
         self.kill_valid.next = now.step == Step::Kill && !store.valid;
         self.kill.next = index;
+        self.kill_key.next = MrKey {
+            valid: now.inv.revive,
+            variant,
+        };
         self.done_valid.next = now.step == Step::Done;
         self.ok.next = now.ok;
         if self.reset.val() {

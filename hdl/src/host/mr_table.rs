@@ -10,7 +10,7 @@
 //! | `tx_rsp`, `rx_rsp`, `resp_rsp` | `MrRsp`, exactly 3 cycles later, in order |
 //! | `write` | an entry to store, a cycle later; `valid` = 0 takes the region away; `key_only`: its key alone |
 //! | `inv`, `inv_done`, `inv_ok` | takes a key away (`mr_keys`) for the receive path |
-//! | `own_inv`, `own_done` | the same for the requester; `inv_ok` is common; in turn when both ask |
+//! | `own_inv`, `own_done` | the same for the requester, which also gives keys; `inv_ok` is common; in turn when both ask |
 //! | `busy` | the table is being cleared after reset: all lookups fail |
 //!
 //! Never stalls. A lookup in the two cycles from a write on sees the old entry.
@@ -211,9 +211,17 @@ impl Logic for MrTable {
             } else {
                 w.index
             },
-            region: MrEntry {
-                valid: !busy && !kill && w.entry.valid,
-                ..w.entry
+            region: if kill {
+                MrEntry {
+                    valid: self.keys.kill_key.val().valid,
+                    variant: self.keys.kill_key.val().variant,
+                    ..w.entry
+                }
+            } else {
+                MrEntry {
+                    valid: !busy && w.entry.valid,
+                    ..w.entry
+                }
             },
             end: pieces(w.entry.va, w.entry.len),
             to_iova: pieces_minus(w.entry.iova, w.entry.va),

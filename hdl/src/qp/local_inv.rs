@@ -1,4 +1,4 @@
-//! Local invalidates: takes the key away, then waits until nothing uses it any more.
+//! Local invalidates: takes the key away, then waits until nothing uses it any more. Keys made valid: no such wait.
 //!
 //! | port | what |
 //! |---|---|

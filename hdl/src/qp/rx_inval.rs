@@ -70,6 +70,7 @@ impl Logic for RxInval {
             key: act.imm,
             pd: self.domain.q.val(),
             local: false,
+            revive: false,
         };
         self.o_valid.next = now.done;
         self.o.next = act;

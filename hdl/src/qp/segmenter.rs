@@ -7,7 +7,7 @@
 //! | `tx`, `gather` | packets, in order, and where those of a message of several pieces stand in it |
 //! | `place` | to `read_rx`, with each request of a READ or atomic; no back-pressure |
 //! | `done` | to `send_sched`: the turn is over |
-//! | `kill`, `killed` | to and from `local_inv`: take this key away |
+//! | `kill`, `killed` | to and from `local_inv`: take this key away, or make it valid |
 //! | `wqe_bad` | a WQE was refused |
 //!
 //! Everything is worked out from the WQE, the packet number and the PSN (rule R7): a resend is no special case. A turn ends
@@ -21,7 +21,7 @@
 //!
 //! A local invalidate waits until everything before it is complete, has its key taken away in one turn (other queue pairs
 //! wait meanwhile, about 20 cycles) and is complete in the next, when nothing uses the key any more. The WQEs behind it look
-//! their keys up in that one.
+//! their keys up in that one. A region gets a key in the same way, but in one turn: nothing can use the key before.
 //!
 //! Latency: `job` to `tx` 4 cycles. Throughput: a packet a cycle inside a message, a WQE of one packet every 2 cycles.
 use super::psn::PSN_W;
@@ -53,7 +53,7 @@ enum Step {
     Load,
     /// Send its packets, or report that it cannot be sent.
     Packets,
-    /// Its key is being taken away.
+    /// Its key is being taken away or made valid.
     Kill,
 }
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -251,6 +251,7 @@ fn cqe_opcode(op: Bits<{ wqe::OPCODE.width }>) -> Bits<8> {
         wqe::opcode::index::ATOMIC_CAS => cqe::opcode::ATOMIC_CAS.into(),
         wqe::opcode::index::ATOMIC_FAA => cqe::opcode::ATOMIC_FAA.into(),
         wqe::opcode::index::LOCAL_INV => cqe::opcode::LOCAL_INV.into(),
+        wqe::opcode::index::REG_MR => cqe::opcode::REG_MR.into(),
         _ => cqe::opcode::SEND.into(),
     }
 }
@@ -428,15 +429,19 @@ impl Logic for Segmenter {
             key: job.imm,
             pd: t.grant.pd,
             local: true,
+            revive: job.revive,
         };
         let killed = t.step == Step::Kill && self.killed.val();
-        if killed && self.killed_ok.val() {
+        let dies = killed && self.killed_ok.val() && !m.job.revive;
+        if dies {
             n.over = true;
             n.for_inval = true;
             n.step = Step::Load;
         } else if killed {
-            self.msg.d.next.bad = true;
-            self.msg.d.next.job.status = status::MW_BIND_ERR.into();
+            if !self.killed_ok.val() {
+                self.msg.d.next.bad = true;
+                self.msg.d.next.job.status = status::MW_BIND_ERR.into();
+            }
             n.step = Step::Packets;
         }
         if refuse {
@@ -555,7 +560,7 @@ impl Logic for Segmenter {
         }
         let ends = t.over || job.short || no_room || fenced || too_early || no_credit;
         let finish = (load && ends && job.final_job)
-            || (killed && self.killed_ok.val() && m.job.final_job)
+            || (dies && m.job.final_job)
             || (refuse && m.job.final_job)
             || (send && (m.last || t.full) && m.job.final_job);
         self.dones.i_valid.next = finish;

@@ -161,10 +161,11 @@ pub struct SendJob {
     pub signaled: Bit,
     pub solicited: Bit,
     pub inline: Bit,
-    /// READ or atomic; atomic; local invalidate.
+    /// READ or atomic; atomic; of a key, without a packet: it is taken away, or made valid.
     pub read: Bit,
     pub atomic: Bit,
     pub inval: Bit,
+    pub revive: Bit,
     pub fence: Bit,
     /// The answer of the key table belongs to it.
     pub keyed: Bit,

@@ -96,9 +96,15 @@ fn known(op: Bits<{ wqe::OPCODE.width }>) -> bool {
         | wqe::opcode::index::SEND_INV
         | wqe::opcode::index::WRITE
         | wqe::opcode::index::WRITE_IMM
-        | wqe::opcode::index::LOCAL_INV => true,
+        | wqe::opcode::index::LOCAL_INV
+        | wqe::opcode::index::REG_MR => true,
         _ => false,
     }
+}
+/// Of a key, without a packet.
+#[rtl_fn]
+fn is_local(op: Bits<{ wqe::OPCODE.width }>) -> bool {
+    op == wqe::opcode::LOCAL_INV || op == wqe::opcode::REG_MR
 }
 #[rtl_fn]
 fn is_atomic(op: Bits<{ wqe::OPCODE.width }>) -> bool {
@@ -121,7 +127,7 @@ fn check(w: Wqe, bus_err: bool, s: ReadStage) -> Bits<8> {
     let clean = w.reserved == 0 && (w.flags & !bits::<{ wqe::FLAGS.width }>(FLAGS)) == 0;
     let read = is_read(w.opcode);
     let atomic = is_atomic(w.opcode);
-    let pieces = if w.opcode == wqe::opcode::LOCAL_INV {
+    let pieces = if is_local(w.opcode) {
         !inline && w.num_sge == 0
     } else if read {
         !inline && w.num_sge <= 1 && (!atomic || w.num_sge == 1)
@@ -331,7 +337,8 @@ impl Logic for WqeCheck {
             inline,
             read: is_read(w.opcode),
             atomic: is_atomic(w.opcode),
-            inval: w.opcode == wqe::opcode::LOCAL_INV,
+            inval: is_local(w.opcode),
+            revive: w.opcode == wqe::opcode::REG_MR,
             fence: (w.flags & wqe::flag::FENCE).any(),
             keyed,
             gather: keyed && (two || (w.num_sge == 2 && sge0 && sge1)),

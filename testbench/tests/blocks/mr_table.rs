@@ -221,20 +221,44 @@ fn after_reset_no_key_is_good() {
 
 /// Asks for a key to be taken away; whether it was.
 fn invalidate(d: &mut Dut, key: u64, pd: u64, local: bool) -> bool {
-    d.put(
+    change_key(
+        d,
         "inv",
-        &InvReq {
+        InvReq {
             key: bits(key),
             pd: bits(pd),
             local,
+            revive: false,
         },
-    );
-    d.set("inv_valid", 1);
-    assert_eq!(d.get("inv_ready"), 1);
+    )
+}
+/// Asks, as the requester, for a key to be made valid; whether it was.
+fn revive(d: &mut Dut, key: u64, pd: u64) -> bool {
+    change_key(
+        d,
+        "own_inv",
+        InvReq {
+            key: bits(key),
+            pd: bits(pd),
+            local: true,
+            revive: true,
+        },
+    )
+}
+fn change_key(d: &mut Dut, port: &str, req: InvReq) -> bool {
+    let done = if port == "inv" {
+        "inv_done"
+    } else {
+        "own_done"
+    };
+    d.put(port, &req);
+    d.set(&format!("{port}_valid"), 1);
+    assert_eq!(d.get(&format!("{port}_ready")), 1);
     d.step();
-    d.set("inv_valid", 0);
+    d.set(&format!("{port}_valid"), 0);
     for _ in 0..30 {
-        if d.get("inv_done") == 1 {
+        assert!(d.get("inv_done") + d.get("own_done") == d.get(done));
+        if d.get(done) == 1 {
             let ok = d.get("inv_ok") == 1;
             d.step();
             return ok;
@@ -242,6 +266,91 @@ fn invalidate(d: &mut Dut, key: u64, pd: u64, local: bool) -> bool {
         d.step();
     }
     panic!("the key is never decided");
+}
+
+#[test]
+fn a_region_without_a_key_gets_one_from_its_own_domain_once() {
+    let mut d = table();
+    let mut r = d.random("revive");
+    for round in 0..40u64 {
+        let region = random_region(&mut r, (round * 101 + 7) % (1 << MR_W));
+        let key = |variant: u64| region.index << 8 | variant;
+        let next = (region.variant + r.within(0, 255)) & 0xff;
+        let new = Region {
+            variant: next,
+            ..region
+        };
+        let asks = [region.variant, next].map(|v| Ask {
+            key: key(v),
+            va: region.va,
+            len: 1,
+            pd: region.pd,
+            need: 0,
+        });
+        assert!(!revive(&mut d, key(next), region.pd), "no such region");
+        store(&mut d, region, true);
+        assert!(!revive(&mut d, key(next), region.pd), "it has a key");
+        compare(&mut d, &[region], &asks);
+        assert!(invalidate(&mut d, key(region.variant), region.pd, true));
+        assert!(!revive(&mut d, key(next), region.pd ^ 1), "foreign domain");
+        assert!(
+            !revive(&mut d, key(next) | 0xff << 24, region.pd),
+            "beyond the table"
+        );
+        compare(&mut d, &[], &asks);
+        assert!(revive(&mut d, key(next), region.pd));
+        compare(&mut d, &[new], &asks);
+        compare(&mut d, &[new], &edges(new));
+        assert!(!revive(&mut d, key(next), region.pd), "it has one now");
+        assert!(invalidate(&mut d, key(next), region.pd, true));
+        store(&mut d, new, false);
+        assert!(!revive(&mut d, key(next), region.pd), "destroyed");
+        compare(&mut d, &[], &asks);
+    }
+}
+
+#[test]
+fn both_who_change_keys_are_served_in_turn() {
+    let mut d = table();
+    let mut r = d.random("both");
+    let regions: Vec<Region> = (0..8).map(|i| random_region(&mut r, 50 + i)).collect();
+    for n in &regions {
+        store(&mut d, *n, true);
+    }
+    let mut left = [vec![], vec![]];
+    for (i, n) in regions.iter().enumerate() {
+        left[i % 2].push(*n);
+    }
+    let ports = ["inv", "own_inv"];
+    let mut order = vec![];
+    for _ in 0..400 {
+        for (i, port) in ports.into_iter().enumerate() {
+            d.set(&format!("{port}_valid"), u64::from(!left[i].is_empty()));
+            if let Some(n) = left[i].last() {
+                let req = InvReq {
+                    key: bits(n.index << 8 | n.variant),
+                    pd: bits(n.pd),
+                    local: true,
+                    revive: false,
+                };
+                d.put(port, &req);
+            }
+        }
+        for (i, port) in ports.into_iter().enumerate() {
+            if !left[i].is_empty() && d.get(&format!("{port}_ready")) == 1 {
+                left[i].pop();
+            }
+        }
+        for (i, done) in ["inv_done", "own_done"].into_iter().enumerate() {
+            if d.get(done) == 1 {
+                assert_eq!(d.get("inv_ok"), 1);
+                order.push(i);
+            }
+        }
+        d.step();
+    }
+    assert_eq!(order.len(), 8, "{order:?}");
+    assert!(order.windows(2).all(|w| w[0] != w[1]), "{order:?}");
 }
 
 #[test]
@@ -339,6 +448,7 @@ fn a_write_of_the_table_while_a_key_is_taken_away_is_never_lost() {
                     key: bits(key),
                     pd: bits(old.pd),
                     local: true,
+                    revive: false,
                 },
             );
             d.set("inv_valid", 1);

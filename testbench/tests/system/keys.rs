@@ -230,3 +230,72 @@ fn a_local_invalidate_ends_all_use_of_its_key_before_it_completes() {
         .run(a, b)
         .unwrap_or_else(|e| panic!("{e}"));
 }
+
+/// One queue takes a key away, gives the region the next one and uses that, posted all at once.
+#[test]
+fn a_queue_gives_a_region_its_next_key_between_two_messages() {
+    let library = super::library();
+    let config = PairConfig::default();
+    let a = move |t| -> Result<()> {
+        let c = Context::open(t)?;
+        c.set_port(A)?;
+        let (pd, other) = (c.alloc_pd()?, c.alloc_pd()?);
+        let cq = c.create_cq(64)?;
+        let rights = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
+        let source = pd.alloc_mr(4096, Access::NONE)?;
+        let mut mr = pd.alloc_mr(4096, rights)?;
+        let mut foreign = other.alloc_mr(64, rights)?;
+        let mut gone = pd.alloc_mr(64, rights)?;
+        let alone = || -> Result<Qp<Rts>> {
+            let qp = pd.qp(&cq, &cq).build()?.init()?;
+            let to = Connection::to(qp.endpoint()?).access(Access::REMOTE_WRITE);
+            Ok(qp.connect(&to)?)
+        };
+        let done = |id: u64, status: Status| -> Result<CqeOpcode> {
+            let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
+            ensure!((w.id, w.status) == (id, status), "{w:?}");
+            Ok(w.opcode)
+        };
+        let mut qp = alone()?;
+        let mut old = mr.remote(0..4096)?;
+        for round in 0..20u8 {
+            let (first, second) = (vec![round; 4096], vec![!round; 4096]);
+            source.write(0, &first);
+            qp.post_send(&SendRequest::write(&[source.all()], old).id(1))?;
+            qp.post_send(&SendRequest::local_invalidate(old.rkey).unsignaled())?;
+            qp.post_send(&SendRequest::register(&mut mr).id(2))?;
+            let new = mr.remote(0..4096)?;
+            ensure!(new.rkey != old.rkey);
+            // there and back under the new key, here and there
+            qp.post_send(&SendRequest::write(&second[..32], new).id(3))?;
+            qp.post_send(&SendRequest::write(&[mr.slice(0..32)?], new.slice(64..96)?).id(4))?;
+            done(1, Status::Success)?;
+            ensure!(done(2, Status::Success)? == CqeOpcode::RegMr);
+            done(3, Status::Success)?;
+            done(4, Status::Success)?;
+            let mut want = first;
+            want[..32].copy_from_slice(&second[..32]);
+            want[64..96].copy_from_slice(&second[..32]);
+            ensure!(mr.to_vec(0..4096) == want, "round {round}");
+            old = new;
+        }
+        // a region that has its key, a key of another domain, a region that is no more
+        let r = SendRequest::register(&mut mr);
+        qp.post_send(&r.id(5))?;
+        done(5, Status::MwBindErr)?;
+        let mut qp = alone()?;
+        qp.post_send(&SendRequest::write(b"old", old).id(6))?;
+        done(6, Status::Success)?;
+        qp.post_send(&SendRequest::register(&mut foreign).id(7))?;
+        done(7, Status::MwBindErr)?;
+        let mut qp = alone()?;
+        let r = SendRequest::register(&mut gone);
+        gone.destroy()?;
+        qp.post_send(&r.id(8))?;
+        done(8, Status::MwBindErr)?;
+        Ok(())
+    };
+    Pair::new(&library, config)
+        .run(a, |_| Ok(()))
+        .unwrap_or_else(|e| panic!("{e}"));
+}

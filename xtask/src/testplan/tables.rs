@@ -259,7 +259,7 @@ pub const TRANSPORT: &[Row] = &[
         "local invalidate: after all before it, before all behind it, complete when nothing uses the key",
         &[
             "a_local_invalidate_waits_for_all_before_it_and_all_behind_it_wait_for_what_uses_its_key",
-            "local_invalidates_among_losses_take_each_key_away_once",
+            "local_invalidates_among_losses_take_each_key_away_once_and_give_each_once",
             "a_local_invalidate_that_cannot_be_done_fails_in_its_turn",
             "a_queue_pair_made_anew_does_not_hear_of_the_key_of_its_earlier_life",
             "a_local_invalidate_ends_all_use_of_its_key_before_it_completes",
@@ -282,8 +282,13 @@ pub const TRANSPORT: &[Row] = &[
         ],
     ),
     row(
-        "fast re-keying of a region",
-        &["a_region_with_a_new_key_is_written_under_that_one_and_under_no_other"],
+        "fast re-keying of a region, by command and by the send queue",
+        &[
+            "a_region_with_a_new_key_is_written_under_that_one_and_under_no_other",
+            "a_region_without_a_key_gets_one_from_its_own_domain_once",
+            "a_key_is_made_valid_between_what_is_before_and_what_is_behind_it",
+            "a_queue_gives_a_region_its_next_key_between_two_messages",
+        ],
     ),
     row(
         "inline data, pushed and through the ring",

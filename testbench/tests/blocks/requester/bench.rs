@@ -192,6 +192,8 @@ pub struct Bench {
     pub react: bool,
     /// Keys that were taken away: when, key and domain. Whether they can be, and when the table is done with the last one.
     pub invs: Vec<(u64, u64, u64)>,
+    /// Keys that were made valid.
+    pub regs: Vec<(u64, u64, u64)>,
     pub inv_good: bool,
     inv_due: u64,
     /// Cycles of a drain; when the one under way ends; when those before ended.
@@ -254,6 +256,7 @@ impl Bench {
             fault: dut.sink("fault"),
             inv: dut.sink("inv"),
             invs: vec![],
+            regs: vec![],
             inv_good: true,
             inv_due: 0,
             drain: (100, 400),
@@ -376,7 +379,7 @@ impl Bench {
         let r = &mut self.random;
         let inline = (flags & wqe::flag::INLINE != 0).then(|| r.bytes(len as usize));
         let at = va(qpn) + r.below(REGION - len + 1);
-        let local = how == wqe::opcode::WqeOpcode::LocalInv;
+        let local = is_local(how.number());
         let sge = inline.is_none() && !local && (len > 0 || r.percent(50));
         let w = wqe::Wqe {
             opcode: how.number(),
@@ -461,7 +464,7 @@ impl Bench {
             }
             q.ring[(idx as usize + 1) % n] = m.to_bytes();
         }
-        let local = work.wqe.opcode == wqe::opcode::LOCAL_INV as u8;
+        let local = is_local(work.wqe.opcode);
         let packets = match u64::from(work.wqe.length).div_ceil(q.pmtu) {
             _ if local => 0,
             n => n.max(1),
@@ -678,7 +681,11 @@ impl Bench {
     fn invalidates(&mut self, now: u64) {
         while let Some(v) = self.inv.try_recv() {
             assert_eq!(v.field("local"), 1, "a request of the host's own");
-            self.invs.push((v.cycle, v.field("key"), v.field("pd")));
+            let list = match v.field("revive") {
+                0 => &mut self.invs,
+                _ => &mut self.regs,
+            };
+            list.push((v.cycle, v.field("key"), v.field("pd")));
             self.inv_due = now + 12;
         }
         self.dut.set("inv_done", u64::from(self.inv_due == now));
@@ -868,6 +875,7 @@ impl Bench {
                     o if o == wqe::opcode::ATOMIC_CAS as u8 => cqe::opcode::ATOMIC_CAS,
                     o if o == wqe::opcode::ATOMIC_FAA as u8 => cqe::opcode::ATOMIC_FAA,
                     o if o == wqe::opcode::LOCAL_INV as u8 => cqe::opcode::LOCAL_INV,
+                    o if o == wqe::opcode::REG_MR as u8 => cqe::opcode::REG_MR,
                     _ if is_write(w) => cqe::opcode::WRITE,
                     _ => cqe::opcode::SEND,
                 };
@@ -893,6 +901,11 @@ impl Bench {
             .map(|c| (c.idx, c.status))
             .collect()
     }
+}
+
+/// Of a key, without a packet.
+fn is_local(op: u8) -> bool {
+    op == wqe::opcode::LOCAL_INV as u8 || op == wqe::opcode::REG_MR as u8
 }
 
 impl Qp {

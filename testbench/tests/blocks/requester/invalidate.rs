@@ -1,6 +1,6 @@
 //! Local invalidates.
 use super::*;
-use WqeOpcode::LocalInv;
+use WqeOpcode::{LocalInv, RegMr};
 
 #[test]
 fn a_local_invalidate_waits_for_all_before_it_and_all_behind_it_wait_for_what_uses_its_key() {
@@ -54,7 +54,7 @@ fn a_local_invalidate_waits_for_all_before_it_and_all_behind_it_wait_for_what_us
 }
 
 #[test]
-fn local_invalidates_among_losses_take_each_key_away_once() {
+fn local_invalidates_among_losses_take_each_key_away_once_and_give_each_once() {
     let mut b = Bench::new();
     for (i, n) in QPNS.into_iter().enumerate() {
         b.open(n, |c| {
@@ -70,7 +70,7 @@ fn local_invalidates_among_losses_take_each_key_away_once() {
         7..=8 => Fate::Rnr(1),
         _ => Fate::Take,
     });
-    let mut keys = vec![];
+    let (mut keys, mut given) = (vec![], vec![]);
     for _ in 0..2 {
         for n in QPNS {
             for _ in 0..12 {
@@ -84,6 +84,12 @@ fn local_invalidates_among_losses_take_each_key_away_once() {
                 }
                 let some = b.random.within(1, 4);
                 post_some(&mut b, n, some, 2000);
+                if b.random.percent(50) {
+                    let w = b.work(n, RegMr, 0, flags);
+                    given.push((u64::from(w.wqe.imm_or_invkey), n ^ 0x155));
+                    b.post(n, w);
+                    b.bell(n);
+                }
             }
         }
         b.until(2_000_000, "all messages", |b| b.idle());
@@ -94,9 +100,43 @@ fn local_invalidates_among_losses_take_each_key_away_once() {
     taken.sort_unstable();
     keys.sort_unstable();
     assert!(taken == keys, "{} keys, {} taken", keys.len(), taken.len());
+    let mut regs: Vec<_> = b.regs.iter().map(|i| (i.1, i.2)).collect();
+    regs.sort_unstable();
+    given.sort_unstable();
+    assert!(regs == given, "{} keys, {} given", given.len(), regs.len());
     println!("{} keys in {} drains", keys.len(), b.passed.len());
     assert!(b.passed.len() < keys.len(), "a drain serves several");
     assert!(b.count(Counter::Retries) > 0 && b.count(Counter::RnrWaits) > 0);
+}
+
+#[test]
+fn a_key_is_made_valid_between_what_is_before_and_what_is_behind_it() {
+    let mut b = Bench::new();
+    b.keep_log = true;
+    b.delay = (1500, 2500);
+    b.open(60, |c| c.pmtu = 1.into());
+    for round in 0..4 {
+        b.log.clear();
+        simple(&mut b, 60, Write, 700);
+        let last = b.qps[&60].next_psn;
+        let flags = [0, SIGNALED][round % 2];
+        let w = b.work(60, LocalInv, 0, flags);
+        b.post(60, w);
+        let w = b.work(60, RegMr, 0, flags);
+        let key = w.wqe.imm_or_invkey;
+        b.post(60, w);
+        simple(&mut b, 60, Send, 100);
+        b.bell(60);
+        b.until(30_000, "all", |b| b.idle());
+        let (at, k, pd) = b.regs[round];
+        assert_eq!((k, pd), (key.into(), 60 ^ 0x155));
+        assert!(at > b.passed[round], "behind what used the old key");
+        let next = b.log.iter().find(|p| p.psn == last);
+        assert!(next.expect("the next packet").cycle > at);
+    }
+    b.all_good();
+    assert_eq!((b.invs.len(), b.regs.len(), b.passed.len()), (4, 4, 4));
+    assert_eq!(b.qps[&60].next_psn, b.qps[&60].epsn, "they take no PSN");
 }
 
 #[test]
@@ -110,11 +150,13 @@ fn a_local_invalidate_that_cannot_be_done_fails_in_its_turn() {
         (|w| w.flags |= INLINE as u8, status::LOC_QP_OP_ERR),
         (|w| w.length = 1, status::LOC_LEN_ERR),
     ];
-    for (i, (change, want)) in wrong.into_iter().enumerate() {
+    let each = [LocalInv, RegMr].into_iter();
+    let cases = each.flat_map(|how| wrong.map(|(change, want)| (how, change, want)));
+    for (i, (how, change, want)) in cases.enumerate() {
         let n = 90 + i as u64;
         b.open(n, |_| ());
         simple(&mut b, n, Write, 100);
-        let mut w = b.work(n, LocalInv, 0, 0);
+        let mut w = b.work(n, how, 0, 0);
         change(&mut w.wqe);
         w.good = false;
         b.post(n, w);
@@ -126,7 +168,7 @@ fn a_local_invalidate_that_cannot_be_done_fails_in_its_turn() {
         let flushed = (2, status::WR_FLUSH_ERR);
         assert_eq!(b.statuses(n), [(0, 0), (1, want), flushed], "case {i}");
     }
-    assert_eq!((b.invs.len(), b.passed.len()), (1, 0));
+    assert_eq!((b.invs.len(), b.regs.len(), b.passed.len()), (1, 1, 0));
 }
 
 #[test]
