@@ -93,6 +93,17 @@ pub const LOG2_RD_ATOMIC: usize = 4;
 pub const VECTORS: usize = 1 << LOG2_EQS;
 /// Longest message.
 pub const MAX_MSG_BYTES: u64 = 1 << 31;
+/// PSNs of the longest READ, so that with the window before it they are less than half of all.
+pub const MAX_READ_PACKETS: u64 = 1 << 22;
+/// Longest READ: less than the longest message only at the smallest PMTU.
+pub const fn max_read_bytes(p: pmtu::Pmtu) -> u64 {
+    let bytes = MAX_READ_PACKETS * p.bytes() as u64;
+    if bytes < MAX_MSG_BYTES {
+        bytes
+    } else {
+        MAX_MSG_BYTES
+    }
+}
 /// Frequency of `clk` in kHz.
 pub const CLOCK_KHZ: u64 = 250_000;
 /// log2 of the largest distance between two PSNs of one window (half of the PSN space).

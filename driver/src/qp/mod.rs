@@ -13,7 +13,7 @@ use crate::mr::Access;
 use crate::pd::{Pd, PdInner};
 use crate::ring::WorkQueue;
 use crate::srq::{Srq, SrqInner};
-use rocenic_contract::caps;
+use rocenic_contract::caps::{self, pmtu::Pmtu};
 use rocenic_contract::cmd::create_qp::CreateQp;
 use rocenic_contract::cmd::modify_qp::ModifyQp;
 use rocenic_contract::cmd::qp_flag;
@@ -209,6 +209,7 @@ impl QpBuilder {
             inline_up_to: self.inline_up_to.min(ctx.max_inline()),
             push: ctx.has(caps::PUSH),
             reliable: self.transport == QpTransport::Rc,
+            pmtu: caps::pmtu::MAX,
         };
         Ok(Qp {
             core,
@@ -272,6 +273,8 @@ struct Core {
     inline_up_to: usize,
     push: bool,
     reliable: bool,
+    /// Known from RTR on.
+    pmtu: Pmtu,
 }
 
 impl Core {
@@ -426,9 +429,10 @@ impl Qp<Reset> {
 
 impl Qp<Init> {
     /// INIT to RTR: packets from `to` are taken.
-    pub fn ready_to_receive(self, to: &Connection) -> Result<Qp<Rtr>> {
+    pub fn ready_to_receive(mut self, to: &Connection) -> Result<Qp<Rtr>> {
         to.check()?;
         let port = self.core.port()?;
+        self.core.pmtu = to.pmtu.unwrap_or(port.pmtu);
         let max_rd_atomic = 1 << self.core.ctx().limits.log2_rd_atomic;
         let m = ModifyQp {
             new_state: QpState::Rtr.number(),
@@ -444,7 +448,7 @@ impl Qp<Init> {
                 as u32,
             access: to.access.bits(),
             pkey: to.pkey,
-            pmtu: to.pmtu.unwrap_or(port.pmtu).number(),
+            pmtu: self.core.pmtu.number(),
             dest_qpn: to.remote.qpn,
             rq_psn: to.remote.psn,
             dst_mac: mac_number(to.remote.mac),

@@ -5,10 +5,19 @@ use crate::mr::{Access, Sge};
 use crate::pd::PdInner;
 use crate::request::{Data, RecvRequest, SendRequest};
 use crate::ring::WorkQueue;
+use rocenic_contract::caps::{self, pmtu::Pmtu};
 use rocenic_contract::regs::{self, doorbell};
 use rocenic_contract::rqe::{self, Rqe};
 use rocenic_contract::sge;
 use rocenic_contract::wqe::{self, Wqe, atomic::WqeAtomic, opcode::WqeOpcode};
+
+/// Bytes of the longest message of a kind.
+fn longest(opcode: WqeOpcode, pmtu: Pmtu) -> u64 {
+    match opcode {
+        WqeOpcode::Read => caps::max_read_bytes(pmtu),
+        _ => caps::MAX_MSG_BYTES,
+    }
+}
 
 /// Pieces must be of this protection domain, and writable when the device writes there.
 fn check_pieces(
@@ -138,6 +147,14 @@ impl Core {
             let what = format!(
                 "message of {length} bytes; the device takes {}",
                 ctx.max_message
+            );
+            return Err(self.refused(CALL, what));
+        }
+        let longest = longest(r.opcode, self.pmtu);
+        if length > longest {
+            let what = format!(
+                "{what} of {length} bytes; at a PMTU of {} it brings at most {longest}: use several, or a larger PMTU",
+                self.pmtu.bytes()
             );
             return Err(self.refused(CALL, what));
         }
@@ -318,6 +335,20 @@ impl<S: MayPostReceives> Qp<S> {
         match &self.core.queues().rq {
             Receives::Own(rq) => rq.size() - rq.used().min(rq.size()),
             Receives::Shared(_) => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_reads_of_small_packets_are_limited_below_the_longest_message() {
+        for p in Pmtu::ALL {
+            let read = if *p == Pmtu::Mtu256 { 1 << 30 } else { 1 << 31 };
+            assert_eq!(longest(WqeOpcode::Read, *p), read, "{p:?}");
+            assert_eq!(longest(WqeOpcode::Write, *p), 1 << 31, "{p:?}");
         }
     }
 }

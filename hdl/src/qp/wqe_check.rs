@@ -22,6 +22,7 @@ use crate::cfg::*;
 use crate::layout::logic_struct;
 use crate::prim::{Fifo, Reg};
 use crate::types::*;
+use rocenic_contract::caps::pmtu::Pmtu;
 use rocenic_contract::cmd::access;
 use rocenic_contract::{caps, status, wqe};
 use rtl::{clocks, regs, rtl, rtl_fn};
@@ -115,9 +116,10 @@ fn is_atomic(op: Bits<{ wqe::OPCODE.width }>) -> bool {
 fn is_read(op: Bits<{ wqe::OPCODE.width }>) -> bool {
     op == wqe::opcode::READ || is_atomic(op)
 }
-/// Bytes of an atomic; longest READ at the smallest PMTU, so that its PSNs and the window are less than half of all.
+/// Bytes of an atomic; longest READ at the smallest PMTU, at the others it is the longest message.
 const ATOMIC_BYTES: u64 = 8;
-const READ_256: u64 = 1 << 30;
+const READ_256: u64 = caps::max_read_bytes(Pmtu::Mtu256);
+const _: () = assert!(caps::max_read_bytes(Pmtu::Mtu512) == caps::MAX_MSG_BYTES);
 
 /// What is wrong with a WQE, key apart.
 #[rtl_fn]

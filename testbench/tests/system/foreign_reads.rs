@@ -260,6 +260,55 @@ fn an_acknowledgement_that_passes_a_read_completes_what_is_before_it_and_repeats
     assert_eq!(that(&r, "again").len(), 1);
 }
 
+/// READ, WRITE; the WRITE is refused, and the peer is dead from then on. With the READ's response lost before that, it can
+/// never come; without, it is good.
+#[test]
+fn a_fatal_nak_that_passes_a_read_neither_completes_nor_loses_it() {
+    for lost in [false, true] {
+        let path = Path {
+            timeout: 1,
+            retries: 2,
+            ..Path::default()
+        };
+        let text = payload(SIZE, 5);
+        let filled = text.clone();
+        let prepare = |r: &mut Responder| {
+            r.fill(&filled);
+            r.plan(path.psn + 1, Plan::Access, 1);
+            if lost {
+                r.spoil(path.psn, Spoil::Lose, 1);
+            }
+        };
+        let r = run_prepared(path, prepare, move |h, mut qp| {
+            let mr = h.pd.alloc_mr(4096, Access::LOCAL_WRITE)?;
+            let place = mr.slice(1000..1100)?;
+            qp.post_send(&SendRequest::read(&[place], h.remote.slice(500..600)?).id(1))?;
+            let own = mr.slice(0..100)?;
+            qp.post_send(&SendRequest::write(&[own], h.remote.slice(0..100)?).id(2))?;
+            let [first, second] = match lost {
+                false => [Status::Success, Status::RemAccessErr],
+                true => [Status::RetryExcErr, Status::WrFlushErr],
+            };
+            h.expect(1, first)?;
+            h.expect(2, second)?;
+            let brought = mr.to_vec(1000..1100);
+            ensure!(lost || brought == text[500..600]);
+            ensure!(!lost || brought.iter().all(|b| *b == 0));
+            let state = qp.query()?.state;
+            ensure!(state == QpState::Error.number(), "state {state}");
+            Ok(())
+        });
+        let Some(r) = r else { return };
+        let asked = psns(&r).iter().filter(|p| **p == path.psn).count();
+        assert_eq!(
+            asked > 1,
+            lost,
+            "the READ is asked for again: {:?}",
+            psns(&r)
+        );
+    }
+}
+
 /// How the table of rules lets a READ end.
 fn by_rule(class: Class, check: Check) -> Status {
     match rule(QpTransport::Rc, class, QpState::Rts, check).map(|r| r.completion) {

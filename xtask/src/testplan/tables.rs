@@ -110,6 +110,7 @@ pub const DESIGN: &[Row] = &[
             "an_answer_waits_for_the_responses_of_the_reads_before_it",
             "many_reads_at_once_are_answered_in_order_and_acknowledgements_wait_for_them",
             "an_acknowledgement_that_passes_a_read_completes_what_is_before_it_and_repeats_the_read",
+            "a_fatal_nak_that_passes_a_read_neither_completes_nor_loses_it",
             "reads_wait_while_as_many_as_agreed_are_outstanding",
         ],
     ),

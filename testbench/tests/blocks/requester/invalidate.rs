@@ -82,13 +82,14 @@ fn local_invalidates_among_losses_take_each_key_away_once_and_give_each_once() {
                 } else {
                     b.post(n, w);
                 }
-                let some = b.random.within(1, 4);
-                post_some(&mut b, n, some, 2000);
-                if b.random.percent(50) {
-                    let w = b.work(n, RegMr, 0, flags);
-                    given.push((u64::from(w.wqe.imm_or_invkey), n ^ 0x155));
-                    b.post(n, w);
-                    b.bell(n);
+                for _ in 0..2 {
+                    if b.random.percent(50) {
+                        let w = b.work(n, RegMr, 0, flags);
+                        given.push((u64::from(w.wqe.imm_or_invkey), n ^ 0x155));
+                        b.post(n, w);
+                    }
+                    let some = b.random.within(1, 2);
+                    post_some(&mut b, n, some, 2000);
                 }
             }
         }
