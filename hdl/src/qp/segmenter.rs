@@ -21,7 +21,7 @@
 //!
 //! A local invalidate waits until everything before it is complete, has its key taken away in one turn (other queue pairs
 //! wait meanwhile, about 20 cycles) and is complete in the next, when nothing uses the key any more. The WQEs behind it look
-//! their keys up in that one. A region gets a key in the same way, but in one turn: nothing can use the key before.
+//! their keys up in that one. A region gets a key in the same way, but in one turn, which ends with it.
 //!
 //! Latency: `job` to `tx` 4 cycles. Throughput: a packet a cycle inside a message, a WQE of one packet every 2 cycles.
 use super::psn::PSN_W;
@@ -458,6 +458,9 @@ impl Logic for Segmenter {
                 n.left = t.left - 1;
                 n.full = t.left == 2;
                 n.over = t.full || m.long;
+            } else if m.job.revive {
+                // keys behind it were looked up before it
+                n.over = true;
             }
             n.alone = false;
             n.killed = false;
