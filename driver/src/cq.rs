@@ -8,7 +8,6 @@ use rocenic_contract::cqe::{self, Cqe, opcode::CqeOpcode};
 use rocenic_contract::regs::doorbell;
 use rocenic_contract::rules::Check;
 use rocenic_contract::status::Status;
-use rocenic_contract::wqe::{self, opcode::WqeOpcode};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -269,10 +268,6 @@ impl CqInner {
                 e.flags
             )));
         }
-        let second_block = !receive
-            && status != Status::Success
-            && queues.sq.first_word::<{ wqe::BYTES }>(e.wqe_index) as u8
-                == WqeOpcode::MoreSge.number();
         let (id, name) = if receive {
             (queues.rq.retire(e.wqe_index), "receive")
         } else {
@@ -285,7 +280,7 @@ impl CqInner {
                 e.qpn
             ))
         })?;
-        if second_block {
+        if !receive && status != Status::Success && queues.sq.fail(e.wqe_index) {
             return Ok(None);
         }
         if status == Status::Success {

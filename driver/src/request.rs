@@ -80,7 +80,8 @@ impl<'a> SendRequest<'a> {
     pub fn write(data: impl Into<Data<'a>>, remote: RemoteMemory) -> Self {
         Self::new(WqeOpcode::Write, data.into(), Some(remote))
     }
-    /// RDMA READ from the beginning of `remote` into `place`.
+    /// RDMA READ from the beginning of `remote` into `place`. Several pieces make several READs on the wire and in the
+    /// queue, of which the last one completes.
     pub fn read(place: &'a [Sge<'a>], remote: RemoteMemory) -> Self {
         Self::new(WqeOpcode::Read, Data::Pieces(place), Some(remote))
     }

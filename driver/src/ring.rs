@@ -1,18 +1,28 @@
 //! Rings in DMA memory: work queues (the driver produces) and completion or event queues (the device produces).
 use crate::indices::Indices;
 use crate::transport::DmaMemory;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
 /// A send or receive queue. The queue pair posts; whoever polls the completion queue retires.
 pub(crate) struct WorkQueue {
     memory: DmaMemory,
     indices: Indices,
+    /// Entries that go on with the request of the entry before.
+    follows: Box<[AtomicBool]>,
+    /// Index of the last entry that completed with an error; only who polls changes it.
+    failed: AtomicU32,
 }
+/// No index.
+const NONE: u32 = u32::MAX;
 
 impl WorkQueue {
     pub fn new(memory: DmaMemory, size: u32) -> Self {
-        let indices = Indices::new(size);
-        WorkQueue { memory, indices }
+        WorkQueue {
+            memory,
+            indices: Indices::new(size),
+            follows: (0..size).map(|_| AtomicBool::new(false)).collect(),
+            failed: AtomicU32::new(NONE),
+        }
     }
     pub fn iova(&self) -> u64 {
         self.memory.iova()
@@ -28,16 +38,23 @@ impl WorkQueue {
     pub fn next_index(&self) -> u16 {
         self.indices.next()
     }
-    /// First word of the entry (of `N` bytes) that was put as number `index`.
-    pub fn first_word<const N: usize>(&self, index: u16) -> u32 {
-        let slot = index as u32 & (self.size() - 1);
-        self.memory.read_u32(N * slot as usize)
+    /// Notes that an entry completed with an error; whether its request has already, with the entry before.
+    pub fn fail(&self, index: u16) -> bool {
+        let before = self.failed.swap(index.into(), Ordering::Relaxed);
+        let follows = self.follows[self.indices.slot(index)].load(Ordering::Relaxed);
+        follows && before == u32::from(index.wrapping_sub(1))
     }
     /// Writes an entry; the caller has seen that there is room. Gives the new producer index, to be doorbelled after
     /// [`publish`](Self::publish).
     pub fn put<const N: usize>(&self, id: u64, entry: &[u8; N]) -> u16 {
-        self.indices
-            .put(id, |slot| self.memory.write_entry(N * slot, entry))
+        self.put_part(id, entry, false)
+    }
+    /// The same of an entry that may go on with the request before.
+    pub fn put_part<const N: usize>(&self, id: u64, entry: &[u8; N], follows: bool) -> u16 {
+        self.indices.put(id, |slot| {
+            self.follows[slot].store(follows, Ordering::Relaxed);
+            self.memory.write_entry(N * slot, entry)
+        })
     }
     /// What was put is visible to the device before a doorbell that follows.
     pub fn publish() {
@@ -49,6 +66,7 @@ impl WorkQueue {
     }
     /// See [`Indices::reset`].
     pub fn reset(&self) {
+        self.failed.store(NONE, Ordering::Relaxed);
         self.indices.reset();
     }
     pub fn into_memory(self) -> DmaMemory {

@@ -115,8 +115,8 @@ impl Core {
         }
         Ok(())
     }
-    /// Checks a request and makes its WQE, of one or two blocks; says whether it may be pushed.
-    fn encode(&self, r: &SendRequest<'_>) -> Result<(Block, Option<Block>, bool)> {
+    /// Checks a request; gives its length.
+    fn check(&self, r: &SendRequest<'_>) -> Result<u64> {
         const CALL: &str = "post_send";
         let ctx = self.ctx();
         let (capability, what) = r.needs();
@@ -131,9 +131,10 @@ impl Core {
         }
         let length = match r.data {
             Data::Pieces(p) => {
-                // what comes back goes into one piece
                 let back = !r.may_be_inline();
-                let max = if back { 1 } else { ctx.max_send_sge() };
+                // what comes back goes into one piece; a READ becomes several
+                let one = back && r.opcode != WqeOpcode::Read;
+                let max = if one { 1 } else { ctx.max_send_sge() };
                 check_pieces(&self.pd, p, max, back).map_err(|what| self.refused(CALL, what))?
             }
             Data::Inline(b) if b.len() > ctx.max_inline() => {
@@ -158,14 +159,17 @@ impl Core {
             );
             return Err(self.refused(CALL, what));
         }
-        let remote = match r.remote {
+        match r.remote {
             Some(m) if (m.len as u64) < length => {
                 let what = format!("{length} bytes to or from a remote piece of {}", m.len);
-                return Err(self.refused(CALL, what));
+                Err(self.refused(CALL, what))
             }
-            Some(m) => (m.va, m.rkey),
-            None => (0, 0),
-        };
+            _ => Ok(length),
+        }
+    }
+    /// Makes the WQE of a request of `length` bytes, of one or two blocks; says whether it may be pushed.
+    fn encode(&self, r: &SendRequest<'_>, length: u64) -> (Block, Option<Block>, bool) {
+        let remote = r.remote.map_or((0, 0), |m| (m.va, m.rkey));
         let mut w = Wqe {
             opcode: r.opcode.number(),
             flags: r.flags as u8,
@@ -197,7 +201,7 @@ impl Core {
                     }
                 }
             }
-            return Ok((b, None, true));
+            return (b, None, true);
         }
         let mut second = None;
         if let Data::Pieces(pieces) = r.data {
@@ -221,7 +225,7 @@ impl Core {
             let a = WqeAtomic { swap_add, compare }.to_bytes();
             b[wqe::atomic::BASE..][..a.len()].copy_from_slice(&a);
         }
-        Ok((b, second, length == 0 && short))
+        (b, second, length == 0 && short)
     }
     /// Tells the device of what was put: by the WQE itself, or by a doorbell.
     #[inline]
@@ -242,15 +246,43 @@ impl Core {
     fn put_send(&self, r: &SendRequest<'_>) -> Result<(u16, Option<Block>)> {
         let sq = &self.queues().sq;
         self.room(sq, "post_send", "send", 1)?;
-        let (bytes, second, push) = self.encode(r)?;
+        let length = self.check(r)?;
+        if let (WqeOpcode::Read, Data::Pieces(pieces)) = (r.opcode, r.data) {
+            let real = pieces.iter().filter(|p| !p.is_empty()).count();
+            if real > 1 {
+                return Ok((self.put_reads(r, pieces, real)?, None));
+            }
+        }
+        let (bytes, second, push) = self.encode(r, length);
         if second.is_some() {
             self.room(sq, "post_send", "send", 2)?;
         }
         let mut index = sq.put(r.id, &bytes);
         if let Some(b) = second {
-            index = sq.put(r.id, &b);
+            index = sq.put_part(r.id, &b, true);
         }
         Ok((index, (push && self.push).then_some(bytes)))
+    }
+    /// A READ into `n` pieces with bytes: one for each of them, the last of which completes.
+    fn put_reads(&self, r: &SendRequest<'_>, pieces: &[Sge<'_>], n: usize) -> Result<u16> {
+        let sq = &self.queues().sq;
+        self.room(sq, "post_send", "send", n as u32)?;
+        let (mut index, mut at) = (sq.next_index(), 0);
+        for (i, piece) in pieces.iter().filter(|p| !p.is_empty()).enumerate() {
+            let end = at + piece.len();
+            let first = if i == 0 { wqe::flag::FENCE } else { 0 };
+            let last = if i == n - 1 { !wqe::flag::FENCE } else { 0 };
+            let part = SendRequest {
+                data: Data::Pieces(std::slice::from_ref(piece)),
+                remote: r.remote.map(|m| m.slice(at..end)).transpose()?,
+                flags: r.flags & (first | last),
+                ..*r
+            };
+            let (bytes, _, _) = self.encode(&part, piece.len().into());
+            index = sq.put_part(r.id, &bytes, i > 0);
+            at = end;
+        }
+        Ok(index)
     }
 }
 

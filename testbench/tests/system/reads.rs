@@ -3,6 +3,7 @@ use super::pair::{A, B, LONG, payload, stuck};
 use anyhow::{Result, ensure};
 use rocenic_driver::*;
 use rocenic_sim::wire::Faults;
+use rocenic_testbench::Random;
 use rocenic_testbench::system::{Pair, PairConfig, exchange};
 use std::sync::Arc;
 
@@ -176,6 +177,90 @@ fn reads_of_every_length_and_alignment_arrive_at_pmtu_4096() {
 fn reads_arrive_through_a_bad_wire() {
     for seed in 1..4 {
         every_length(bad_wire(seed), Pmtu::Mtu256, 16);
+    }
+}
+
+/// READs into two to four pieces of any length and alignment, through a bad wire.
+#[test]
+fn a_read_into_several_pieces_fills_each_of_them_and_completes_once() {
+    const READS: usize = 24;
+    const PIECE: usize = 1500;
+    let text = text();
+    for seed in 11..13 {
+        let text = text.clone();
+        run(bad_wire(seed), Pmtu::Mtu256, 3, move |h, qp| {
+            let mut r = Random::new(seed);
+            let size = 4 * READS * PIECE;
+            let mr = h.pd.alloc_mr(size, Access::LOCAL_WRITE)?;
+            let mut expected = vec![0xee; size];
+            mr.write(0, &expected);
+            let (mut at, mut ids) = (0, vec![]);
+            for id in 0..READS as u64 {
+                let from = r.below((B_SIZE - 4 * PIECE) as u64) as usize;
+                let (mut pieces, mut len) = (vec![], 0);
+                for _ in 0..r.within(2, 4) {
+                    let n = match r.below(4) {
+                        0 => 0,
+                        1 => r.below(10),
+                        _ => r.below(PIECE as u64 - 8),
+                    } as usize;
+                    let to = at + r.below(8) as usize;
+                    pieces.push(mr.slice(to..to + n)?);
+                    expected[to..to + n].copy_from_slice(&text[from + len..from + len + n]);
+                    len += n;
+                    at = to + n;
+                }
+                let remote = h.remote.slice(from as u32..(from + len) as u32)?;
+                let request = SendRequest::read(&pieces, remote).id(id);
+                match id % 3 == 0 {
+                    true => qp.post_send(&request.unsignaled())?,
+                    false => {
+                        qp.post_send(&request)?;
+                        ids.push(id);
+                    }
+                }
+                if id % 8 == 7 {
+                    h.expect(ids.drain(..))?;
+                }
+            }
+            let got = mr.to_vec(0..size);
+            let wrong = got.iter().zip(&expected).position(|(a, b)| a != b);
+            ensure!(wrong.is_none(), "seed {seed}: differs at byte {wrong:?}");
+            ensure!(h.cq.poll_one()?.is_none(), "a completion too many");
+            Ok(())
+        });
+    }
+}
+/// A piece that may not be written, the first, one in between or the last.
+#[test]
+fn a_read_into_several_pieces_fails_once_whichever_of_them_is_wrong() {
+    let text = text();
+    for wrong in 0..3 {
+        let text = text.clone();
+        run(PairConfig::default(), Pmtu::Mtu1024, 16, move |h, qp| {
+            let mr = h.pd.alloc_mr(3000, Access::LOCAL_WRITE)?;
+            let dead = h.pd.alloc_mr(1000, Access::LOCAL_WRITE)?;
+            let room = qp.send_room();
+            qp.post_send(&SendRequest::local_invalidate(dead.rkey()).unsignaled())?;
+            let mut pieces = [0, 1, 2].map(|i| mr.slice(1000 * i..1000 * (i + 1)));
+            pieces[wrong] = Ok(dead.all());
+            let pieces = pieces.into_iter().collect::<Result<Vec<_>, _>>()?;
+            let remote = h.remote.slice(0..3000)?;
+            qp.post_send(&SendRequest::read(&pieces, remote).id(7))?;
+            qp.post_send(&SendRequest::read(&pieces[2..], h.remote.slice(0..1000)?).id(8))?;
+            for (id, status) in [(7, Status::LocProtErr), (8, Status::WrFlushErr)] {
+                let w = h.cq.wait(LONG).map_err(|e| stuck(h.c, e))?;
+                ensure!((w.id, w.status) == (id, status), "piece {wrong}: {w:?}");
+            }
+            // what is posted now is flushed: nothing else came before
+            qp.post_send(&SendRequest::send(b"behind").id(9))?;
+            let w = h.cq.wait(LONG).map_err(|e| stuck(h.c, e))?;
+            ensure!((w.id, w.status) == (9, Status::WrFlushErr), "{w:?}");
+            ensure!(qp.send_room() == room, "room for {}", qp.send_room());
+            let n = 1000 * wrong;
+            ensure!(mr.to_vec(0..n) == text[..n], "the pieces before are filled");
+            Ok(())
+        });
     }
 }
 

@@ -304,6 +304,13 @@ pub const TRANSPORT: &[Row] = &[
         ],
     ),
     row(
+        "READ into up to four pieces",
+        &[
+            "a_read_into_several_pieces_fills_each_of_them_and_completes_once",
+            "a_read_into_several_pieces_fails_once_whichever_of_them_is_wrong",
+        ],
+    ),
+    row(
         "a READ is repeated from the right PSN",
         &[
             "a_lost_response_is_asked_for_again_from_exactly_there",
