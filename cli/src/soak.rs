@@ -53,7 +53,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
                 .map(|cycles| (dir.join(&name).with_extension("fst"), cycles)),
         };
         println!("{}", dir.join(&name).with_extension("pcapng").display());
-        let e = episode(&library, a.seed, n, a.focus, &watch)?;
+        let e = episode(&library, a.seed, n, a.focus.as_ref(), &watch)?;
         println!("episode {n} passes: {:?}", e.nics);
         return Ok(ExitCode::SUCCESS);
     }

@@ -60,8 +60,8 @@ pub use monitor::Monitor;
 pub use mr::{Access, Mr, MrBuilder, RemoteMemory, Sge};
 pub use pd::Pd;
 pub use qp::{
-    Connection, Endpoint, Failed, Init, MayPostReceives, MayPostSends, Qp, QpBuilder, Reset, Rtr,
-    Rts,
+    Connection, Draining, Endpoint, Failed, Init, MayPostReceives, MayPostSends, Qp, QpBuilder,
+    Reset, Rtr, Rts,
 };
 pub use request::{Data, RecvRequest, SendRequest};
 pub use rocenic_contract as contract;

@@ -14,6 +14,8 @@ import sys
 import icrc
 import pcapng
 import roce_server
+import shark
+from shark import Wrong, number
 
 # what tshark calls the fields, and scapy's reader here
 FIELDS = {
@@ -38,17 +40,6 @@ WITH_RETH, ACKNOWLEDGE = (6, 10, 11), 17
 EXPERT, MALFORMED, ICRC = "_ws.expert.message", "_ws.malformed", "infiniband.invariant.crc"
 
 
-class Wrong(Exception):
-    pass
-
-
-def number(text):
-    text = text.split(",")[0]
-    if text in ("True", "False"):
-        return int(text == "True")
-    return int(text, 0)
-
-
 def payload_guesses():
     """Protocols that tshark guesses InfiniBand payloads to be."""
     run = subprocess.run(["tshark", "-G", "heuristic-decodes"], capture_output=True, text=True, check=True)
@@ -60,32 +51,26 @@ def payload_guesses():
 def tshark(path):
     """A dictionary of texts for every frame."""
     names = [*FIELDS, *(n for n, _, _ in RETH + AETH), MALFORMED, EXPERT, ICRC, "frame.protocols"]
-    command = ["tshark", "-n", "-r", path, "-T", "fields", "-E", "separator=/t", "-E", "occurrence=f"]
-    command += ["-o", "ip.check_checksum:TRUE"]
+    options = ["-o", "ip.check_checksum:TRUE"]
     # what an application sends is its own affair: tshark must not take four bytes for a cut RPC header
     for name in payload_guesses():
-        command += ["--disable-protocol", name]
+        options += ["--disable-protocol", name]
     # nor a payload of 90 00 00 00 for EtherType 9000 and a loop test's frame
     for name in ("eth_over_ib", "mellanox_eoib"):
-        command += ["--disable-heuristic", name]
-    for n in names:
-        command += ["-e", n]
-    run = subprocess.run(command, capture_output=True, text=True)
-    if run.returncode:
-        raise Wrong(f"tshark: {run.stderr.strip()}")
-    return [dict(zip(names, line.split("\t"))) for line in run.stdout.splitlines()]
+        options += ["--disable-heuristic", name]
+    return shark.fields(path, names, options)
 
 
-def compare(shark, fields, rest):
+def compare(seen, fields, rest):
     """Both must have read the same."""
     want = {n: fields[f] for n, f in FIELDS.items()}
     parts = RETH if fields["opcode"] in WITH_RETH else AETH if fields["opcode"] == ACKNOWLEDGE else ()
     want.update({n: int.from_bytes(rest[a:b], "big") for n, a, b in parts})
     for name, value in want.items():
-        if not shark[name]:
-            raise Wrong(f"tshark sees no {name} in opcode {fields['opcode']:#x} ({shark['frame.protocols']})")
-        if number(shark[name]) != value:
-            raise Wrong(f"{name}: tshark {shark[name]}, scapy {value:#x}")
+        if not seen[name]:
+            raise Wrong(f"tshark sees no {name} in opcode {fields['opcode']:#x} ({seen['frame.protocols']})")
+        if number(seen[name]) != value:
+            raise Wrong(f"{name}: tshark {seen[name]}, scapy {value:#x}")
 
 
 def roce(frame):
@@ -100,7 +85,7 @@ def check(path, harmed, others):
     if len(decoded) != len(frames):
         raise Wrong(f"{len(frames)} frames, tshark saw {len(decoded)}")
     counts, bad, other = collections.Counter(), 0, 0
-    for i, (shark, frame) in enumerate(zip(decoded, frames), 1):
+    for i, (seen, frame) in enumerate(zip(decoded, frames), 1):
         if others and not roce(frame):
             other += 1
             continue
@@ -119,9 +104,9 @@ def check(path, harmed, others):
                 continue
             if not c["fields"]["ip_checksum_good"]:
                 raise Wrong("wrong IP checksum")
-            if shark[MALFORMED] or "alformed" in shark[EXPERT]:
-                raise Wrong(f"malformed to tshark: {shark[EXPERT]}")
-            compare(shark, c["fields"], bytes.fromhex(c["fields"]["rest"]))
+            if seen[MALFORMED] or "alformed" in seen[EXPERT]:
+                raise Wrong(f"malformed to tshark: {seen[EXPERT]}")
+            compare(seen, c["fields"], bytes.fromhex(c["fields"]["rest"]))
             counts[c["fields"]["opcode"]] += 1
         except Wrong as e:
             raise Wrong(f"frame {i} of {path}: {e}\n{frame.hex()}") from None

@@ -9,8 +9,10 @@ import argparse
 import bisect
 import collections
 import json
-import subprocess
 import sys
+
+import shark
+from shark import Wrong
 
 FIELDS = ["frame.time_epoch", "ip.src", "infiniband.bth.opcode", "infiniband.bth.destqp", "infiniband.bth.psn",
           "infiniband.aeth.syndrome"]
@@ -20,22 +22,12 @@ ACKNOWLEDGE, NAK_SEQUENCE = 17, 0x60
 PIPELINE_NS = 6_000
 
 
-class Wrong(Exception):
-    pass
-
-
 def read(path):
-    command = ["tshark", "-n", "-r", path, "-T", "fields", "-E", "separator=/t", "-E", "occurrence=f"]
-    for f in FIELDS:
-        command += ["-e", f]
-    run = subprocess.run(command, capture_output=True, text=True)
-    if run.returncode:
-        raise Wrong(f"tshark: {run.stderr.strip()}")
-    for line in run.stdout.splitlines():
-        time, source, *numbers = line.split("\t")
+    for row in shark.fields(path, FIELDS):
+        time, source, *numbers = row.values()
         seconds, _, rest = time.partition(".")
         at = int(seconds) * 10**9 + int(rest.ljust(9, "0")[:9])
-        yield at, source, [int(n, 0) if n else None for n in numbers]
+        yield at, source, [shark.number(n) if n else None for n in numbers]
 
 
 def check(path, address, delay):

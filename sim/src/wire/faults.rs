@@ -12,22 +12,14 @@ pub struct Faults {
     pub reorder: f64,
     /// One bit flips.
     pub corrupt: f64,
-    /// Frames with this BTH opcode meet each fault at least with this chance.
-    pub favoured: Option<(u8, f64)>,
+    /// Frames with one of these BTH opcodes meet these faults instead.
+    pub aimed: Vec<(u8, Faults)>,
 }
 impl Faults {
-    /// The same for every frame with this opcode.
-    fn of(&self, opcode: u8) -> Faults {
-        match self.favoured {
-            Some((o, least)) if o == opcode => Faults {
-                drop: self.drop.max(least),
-                duplicate: self.duplicate.max(least),
-                reorder: self.reorder.max(least),
-                corrupt: self.corrupt.max(least),
-                favoured: None,
-            },
-            _ => self.clone(),
-        }
+    /// Those of frames with this opcode.
+    fn of(&self, opcode: u8) -> &Faults {
+        let aimed = self.aimed.iter().find(|(o, _)| *o == opcode);
+        aimed.map_or(self, |(_, f)| f)
     }
 }
 
@@ -126,25 +118,31 @@ impl Injector {
             entry.head = bytes[..bytes.len().min(LOGGED_BYTES)].to_vec();
         }
         let key = packet(&bytes);
-        let faults = self.faults.of(key[bth::OPCODE.byte()]);
+        let &Faults {
+            drop,
+            duplicate,
+            reorder,
+            corrupt,
+            ..
+        } = self.faults.of(key[bth::OPCODE.byte()]);
         let spared = self.spared(&key);
-        entry.dropped = self.random.chance(faults.drop) && !spared;
+        entry.dropped = self.random.chance(drop) && !spared;
         if entry.dropped {
             self.counts.dropped += 1;
         } else {
-            if self.random.chance(faults.corrupt) && !spared {
+            if self.random.chance(corrupt) && !spared {
                 self.counts.corrupted += 1;
                 let bit = self.random.below(bytes.len() as u64 * 8);
                 bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
                 entry.corrupted = Some(if logs { bytes.clone() } else { vec![] });
             }
             let mut late = 0;
-            entry.reordered = self.random.chance(faults.reorder) && !spared;
+            entry.reordered = self.random.chance(reorder) && !spared;
             if entry.reordered {
                 self.counts.reordered += 1;
                 late = 1 + self.random.below(LATE);
             }
-            entry.duplicated = self.random.chance(faults.duplicate);
+            entry.duplicated = self.random.chance(duplicate);
             if entry.duplicated {
                 self.counts.duplicated += 1;
                 let after = self.random.below(LATE);

@@ -13,6 +13,7 @@ use rocenic_contract::wire::{aeth, bth};
 use rocenic_sim::nic::CYCLE_NS;
 use rocenic_sim::wire::Logged;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 /// What is done to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +43,14 @@ impl Fault {
         }
     }
 }
-/// States of the queue pair a packet goes to.
-pub const STATES: [QpState; 3] = [QpState::Rtr, QpState::Rts, QpState::Error];
+/// States of the queue pair a packet goes to. (One in INIT is not connected: nobody sends to it.)
+pub const STATES: [QpState; 5] = [
+    QpState::Rtr,
+    QpState::Rts,
+    QpState::Sqd,
+    QpState::Error,
+    QpState::Reset,
+];
 
 /// Confirmed injections by fault, opcode and state.
 pub type Bins = BTreeMap<String, u64>;
@@ -63,25 +70,32 @@ pub fn opcodes(caps: u32) -> impl Iterator<Item = &'static OpcodeInfo> {
             Class::Cnp => false,
         };
         let transport = o.transport == Transport::Rc;
-        transport && class && !o.invalidate && (!o.immediate || can(caps::IMMEDIATE))
+        let extras =
+            (!o.immediate || can(caps::IMMEDIATE)) && (!o.invalidate || can(caps::INVALIDATE));
+        transport && class && extras
     })
 }
-/// The bin can be filled.
-pub fn legal(f: Fault, o: &OpcodeInfo, s: QpState) -> bool {
+/// Why no packet can ever be counted in a bin, if none can.
+pub fn impossible(f: Fault, o: &OpcodeInfo, s: QpState) -> Option<&'static str> {
     match (f, o.direction, s) {
-        // what has not sent gets no answers
-        (_, Direction::Response, QpState::Rtr) => false,
-        (Fault::NotReady, _, QpState::Error) => false,
-        (Fault::NotReady, _, _) => o.needs_rqe,
-        _ => true,
+        (_, Direction::Response, QpState::Rtr) => {
+            Some("answers to RTR: a queue pair that has sent nothing is answered nothing")
+        }
+        (Fault::NotReady, _, _) if !o.needs_rqe => {
+            Some("not ready for what takes no receive WQE: there is nothing to be ready for")
+        }
+        (Fault::NotReady, _, QpState::Error | QpState::Reset) => Some(
+            "not ready in ERROR and RESET: what arrives is dropped before it takes a receive WQE",
+        ),
+        _ => None,
     }
 }
 
-/// All bins that can be filled, neighbours of different opcodes.
+/// All bins that can be filled.
 pub fn legal_bins(caps: u32) -> impl Iterator<Item = (Fault, &'static OpcodeInfo, QpState)> {
     STATES.into_iter().flat_map(move |s| {
         Fault::ALL.into_iter().flat_map(move |f| {
-            let can = opcodes(caps).filter(move |o| legal(f, o, s));
+            let can = opcodes(caps).filter(move |o| impossible(f, o, s).is_none());
             can.map(move |o| (f, o, s))
         })
     })
@@ -90,20 +104,29 @@ pub fn legal_bins(caps: u32) -> impl Iterator<Item = (Fault, &'static OpcodeInfo
 fn bth_of(head: &[u8]) -> Option<bth::Bth> {
     bth::Bth::read(head.get(BTH_AT..)?)
 }
-/// State that a queue pair surely had when a frame arrived.
-fn state(seen: &Seen, qpn: u32, at: u64) -> Option<QpState> {
-    let ns = at * CYCLE_NS;
-    let t = seen
-        .times
-        .iter()
-        .find(|(n, _, when)| *n == qpn && when.contains(&ns));
-    t.map(|t| t.1)
+/// States that queue pairs surely had, by number.
+struct States<'s>(HashMap<u32, Vec<(QpState, &'s Range<u64>)>>);
+impl States<'_> {
+    fn new(seen: &Seen) -> States<'_> {
+        let mut by_number: HashMap<_, Vec<_>> = HashMap::new();
+        for (n, s, when) in &seen.times {
+            by_number.entry(*n).or_default().push((*s, when));
+        }
+        States(by_number)
+    }
+    /// State when a frame arrived.
+    fn at(&self, qpn: u32, cycle: u64) -> Option<QpState> {
+        let ns = cycle * CYCLE_NS;
+        let of = self.0.get(&qpn)?;
+        of.iter().find(|(_, when)| when.contains(&ns)).map(|t| t.0)
+    }
 }
 
 /// Counts the injections of an episode. `logs[side]` is what that side sent.
 pub fn cover(plan: &Plan, logs: &[Vec<Logged>; 2], seen: [&Seen; 2], bins: &mut Bins) {
+    let states = seen.map(States::new);
     let mut add = |f: Fault, o: &OpcodeInfo, s: QpState| {
-        if legal(f, o, s) {
+        if impossible(f, o, s).is_none() {
             *bins.entry(bin(f, o, s)).or_default() += 1;
         }
     };
@@ -115,7 +138,7 @@ pub fn cover(plan: &Plan, logs: &[Vec<Logged>; 2], seen: [&Seen; 2], bins: &mut 
             let Some(o) = opcode::info(b.opcode) else {
                 continue;
             };
-            let Some(s) = state(seen[to], b.dest_qpn, l.at) else {
+            let Some(s) = states[to].at(b.dest_qpn, l.at) else {
                 continue;
             };
             let harmful = |bytes: &Vec<u8>| classify(bytes, port).is_err();
@@ -149,7 +172,7 @@ pub fn cover(plan: &Plan, logs: &[Vec<Logged>; 2], seen: [&Seen; 2], bins: &mut 
             let Some(code) = requests.get(&(*responder, b.psn)) else {
                 continue;
             };
-            let s = state(seen[from], *responder, l.at);
+            let s = states[from].at(*responder, l.at);
             if let (Some(o), Some(s)) = (opcode::info(*code), s) {
                 add(Fault::NotReady, o, s);
             }
@@ -183,7 +206,7 @@ const FRAME: [Counter; 14] = [
     Counter::RxDropMacError,
 ];
 /// What no episode does.
-const NEVER: [Counter; 19] = [
+const NEVER: [Counter; 18] = [
     Counter::RxDropPkey,
     Counter::RxDropTransport,
     Counter::RxDropPayload,
@@ -194,7 +217,6 @@ const NEVER: [Counter; 19] = [
     Counter::RxNakOp,
     Counter::TxNakInvReq,
     Counter::TxNakOp,
-    Counter::RnrRetryExceeded,
     Counter::WqeBad,
     Counter::DoorbellBadPage,
     Counter::DoorbellBadValue,
@@ -224,8 +246,11 @@ pub fn check_counters(
     exactly(Counter::TxFrames, nics[side].wire.passed)?;
     // the second block of a send that is flushed has an entry too, which the driver keeps to itself
     let (entries, flushed) = (n(Counter::Cqes), n(Counter::Flushed));
+    let ends = || plan.lives.iter().flat_map(|l| &l.qps).map(|q| q.end);
+    let resets = ends().any(|e| matches!(e, End::Fails { side: s, reset: true, .. } if s == side));
+    // those of a queue pair in RESET are thrown away
     ensure!(
-        (seen.completions..=seen.completions + flushed).contains(&entries),
+        entries >= seen.completions && (resets || entries <= seen.completions + flushed),
         "{entries} completion entries, {} completions seen, {flushed} flushed",
         seen.completions
     );
@@ -252,14 +277,20 @@ pub fn check_counters(
     for k in NEVER {
         exactly(k, 0)?;
     }
-    let ends = || plan.lives.iter().flat_map(|l| &l.qps).map(|q| q.end);
-    let bad_keys = ends().filter(|e| matches!(e, End::BadKey { side: s, .. } if *s == side));
-    let refused = ends().filter(|e| matches!(e, End::BadKey { side: s, .. } if *s != side));
-    let silent = ends().filter(|e| matches!(e, End::Fails { side: s, .. } if *s != side));
-    let (bad, refused, silent) = (
-        bad_keys.count() as u64,
-        refused.count() as u64,
-        silent.count() as u64,
+    let count = |f: &dyn Fn(End) -> bool| ends().filter(|e| f(*e)).count() as u64;
+    let bad = count(&|e| matches!(e, End::BadKey { side: s, .. } if s == side));
+    let refused = count(&|e| matches!(e, End::BadKey { side: s, .. } if s != side));
+    let starving = count(&|e| matches!(e, End::Starves { side: s, .. } if s != side));
+    // who starves finds the other side in ERROR
+    let silent = count(&|e| match e {
+        End::Fails { side: s, .. } => s != side,
+        End::Starves { side: s, .. } => s == side,
+        _ => false,
+    });
+    ensure!(
+        n(Counter::RnrRetryExceeded) <= starving,
+        "{} queue pairs waited too often for receives, {starving} peers starve",
+        n(Counter::RnrRetryExceeded)
     );
     ensure!(
         n(Counter::RetryExceeded) <= silent + bad,
@@ -278,10 +309,10 @@ pub fn check_counters(
         n(Counter::RxNakAccess)
     );
     ensure!(
-        n(Counter::ReqErrors) <= bad + silent,
+        n(Counter::ReqErrors) <= bad + silent + starving,
         "{} requests failed, {} may",
         n(Counter::ReqErrors),
-        bad + silent
+        bad + silent + starving
     );
     Ok(())
 }

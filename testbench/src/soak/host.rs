@@ -1,23 +1,26 @@
 //! The program of one host: it lives the lives of an episode's plan and judges everything it sees.
 use super::memory::Memory;
 use super::plan::{End, Life, Plan};
-use super::queue::{Limits, Side, Times};
+use super::pool::Pool;
+use super::queue::{Limits, Remote, Side, Times};
 use crate::Random;
 use crate::system::{Hear, Meddler, Say};
 use anyhow::{Context as _, Result, bail, ensure};
 use rocenic_contract::counters::Counter;
 use rocenic_contract::eqe::event::Event;
-use rocenic_driver::{Connection, Context, Cq, Endpoint, Pd, Port, RemoteMemory, WorkCompletion};
+use rocenic_driver::{Connection, Context, Cq, Endpoint, Pd, Port, WorkCompletion};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// What the hosts tell each other.
 pub enum Word {
-    /// Each queue pair and its target.
-    Ready(Vec<(Endpoint, RemoteMemory)>),
+    /// Each queue pair, its target, and the keys that may be taken away.
+    Ready(Vec<(Endpoint, Remote)>),
     Connected,
     /// This queue pair is in RTS here.
     Sends(usize),
+    /// This queue pair's messages are all done here.
+    Sent(usize),
     /// This queue pair is in ERROR here.
     Failed(usize),
     /// All is done here.
@@ -29,6 +32,10 @@ pub struct Seen {
     pub counters: Vec<u64>,
     pub times: Times,
     pub completions: u64,
+    pub drains: u64,
+    /// Messages into shared receive queues, and events that few receives are left there.
+    pub shared: u64,
+    pub limits: u64,
     pub cycles: u64,
 }
 
@@ -81,8 +88,18 @@ impl Host<'_> {
             .sum();
         let cqs = (0..life.cqs).map(|_| c.create_cq(entries + 1));
         let cqs = cqs.collect::<rocenic_driver::Result<Vec<_>>>()?;
-        let mut sides = self.connect(c, &pd, &cqs, life, &memory)?;
-        let mut over = self.traffic(c, life, &cqs, &mut sides, &mut memory, seen)?;
+        let places = life.shared[self.side];
+        let pool = (places > 0).then(|| Pool::new(&pd, places));
+        let mut pool = pool.transpose()?;
+        let mut sides = self.connect(c, &pd, &cqs, life, &memory, pool.as_ref())?;
+        let mut over = self.traffic(
+            c,
+            life,
+            &cqs,
+            &mut sides,
+            (&mut memory, pool.as_mut()),
+            seen,
+        )?;
         self.say.say(c, Word::Over);
         while !over {
             over = matches!(self.hear(c)?, Word::Over);
@@ -119,21 +136,28 @@ impl Host<'_> {
         cqs: &[Cq],
         life: &'l Life,
         memory: &Memory,
+        pool: Option<&Pool>,
     ) -> Result<Vec<Side<'l>>> {
         let me = self.side;
         let mut made = vec![];
         let mut ready = vec![];
         for (i, q) in life.qps.iter().enumerate() {
-            let qp = pd
+            let mut qp = pd
                 .qp(&cqs[i % cqs.len()], &cqs[(i / 2) % cqs.len()])
                 .number(q.numbers[me])
                 .psn(q.psns[me])
                 .send_depth(q.send_depth[me])
                 .recv_depth(receive_depth(q.send_depth[1 - me]))
-                .inline_up_to(q.inline_up_to[me])
-                .build()?
-                .init()?;
-            ready.push((qp.endpoint()?, memory.target(i, q)?));
+                .inline_up_to(q.inline_up_to[me]);
+            if let Some(p) = pool {
+                qp = qp.srq(&p.srq);
+            }
+            let qp = qp.build()?.init()?;
+            let remote = Remote {
+                target: memory.target(i, q)?,
+                keys: memory.keys(i),
+            };
+            ready.push((qp.endpoint()?, remote));
             made.push(qp);
         }
         self.say.say(c, Word::Ready(ready));
@@ -146,9 +170,19 @@ impl Host<'_> {
             let to = Connection::to(peer)
                 .pmtu(life.pmtu)
                 .timeout(life.timeout)
+                .rnr_retries(q.rnr_retries[me])
                 .min_rnr_timer(q.min_rnr_timer);
             let qp = qp.ready_to_receive(&to)?;
-            sides.push(Side::new(i, q, me, qp, to, remote, c.now_ns()));
+            let keys = memory.keys(i);
+            sides.push(Side::new(
+                i,
+                q,
+                (me, pool.is_some()),
+                qp,
+                to,
+                (remote, keys),
+                c.now_ns(),
+            ));
         }
         // who sends must find the other end in RTR: what is lost before costs retries
         self.say.say(c, Word::Connected);
@@ -157,6 +191,21 @@ impl Host<'_> {
         };
         Ok(sides)
     }
+    /// Tells the other host what is new about a queue pair.
+    fn tell(&self, c: &Context, s: &mut Side<'_>) {
+        if s.sends() && !s.told_sends {
+            s.told_sends = true;
+            self.say.say(c, Word::Sends(s.index));
+        }
+        if s.sent_all() && !s.told_sent {
+            s.told_sent = true;
+            self.say.say(c, Word::Sent(s.index));
+        }
+        if s.in_error() && !s.told {
+            s.told = true;
+            self.say.say(c, Word::Failed(s.index));
+        }
+    }
     /// Everything that is to be sent and received; says whether the other host is done as well.
     fn traffic(
         &mut self,
@@ -164,7 +213,7 @@ impl Host<'_> {
         life: &Life,
         cqs: &[Cq],
         sides: &mut [Side<'_>],
-        memory: &mut Memory,
+        (memory, mut pool): (&mut Memory, Option<&mut Pool>),
         seen: &mut Seen,
     ) -> Result<bool> {
         let mut r = Random::new(life.seed).fork(&format!("host {}", self.side));
@@ -180,31 +229,29 @@ impl Host<'_> {
         while !sides.iter().all(Side::over) {
             for s in sides.iter_mut() {
                 s.turn(c, now, &mut seen.times)?;
-                if s.sends() && !s.told_sends {
-                    s.told_sends = true;
-                    self.say.say(c, Word::Sends(s.index));
-                }
-                if s.in_error() && !s.told {
-                    s.told = true;
-                    self.say.say(c, Word::Failed(s.index));
-                }
+                self.tell(c, s);
             }
             while let Some(w) = self.hear.poll(c) {
                 match w {
                     Word::Sends(i) => sides[i].peer_sends = true,
+                    Word::Sent(i) => sides[i].peer_sent = true,
                     Word::Failed(i) => sides[i].peer_failed = true,
                     Word::Over => over = true,
                     _ => bail!("the other host is out of step"),
                 }
             }
             if r.percent(life.receive_percent) {
+                if let Some(p) = &mut pool {
+                    let n = r.within(1, 8) as usize;
+                    p.receive(memory, &limits, &mut r, n)?;
+                }
                 for _ in 0..sides.len().div_ceil(4) {
                     let n = r.within(1, 8) as usize;
                     let one = r.below(sides.len() as u64) as usize;
                     sides[one].receive(memory, &limits, &mut r, n)?;
                 }
             }
-            for _ in 0..2 {
+            for _ in 0..sides.len().div_ceil(8).max(2) {
                 let one = r.below(sides.len() as u64) as usize;
                 let room = life.budget.saturating_sub(under_way);
                 if room > 0 {
@@ -220,19 +267,24 @@ impl Host<'_> {
             for w in done.drain(..) {
                 last = now;
                 seen.completions += 1;
-                under_way -= judge(life, sides, memory, &w, now, &mut seen.times)?;
+                seen.shared += u64::from(w.is_receive() && pool.is_some());
+                let pool = pool.as_deref_mut();
+                under_way -= judge(life, sides, memory, &w, now, &mut seen.times, pool)?;
             }
-            events(c, sides)?;
+            events(c, sides, pool.as_deref_mut(), seen)?;
             if now > last + STUCK_NS {
                 bail!("nothing completes for {STUCK_NS} ns:\n{}", list(sides));
             }
+        }
+        for s in sides.iter_mut() {
+            self.tell(c, s);
         }
         // whatever completes now is too much
         for q in cqs {
             q.poll(16, &mut done)?;
         }
         ensure!(done.is_empty(), "completions nobody expects: {done:?}");
-        events(c, sides)?;
+        events(c, sides, pool.as_deref_mut(), seen)?;
         Ok(over)
     }
 }
@@ -254,21 +306,38 @@ fn judge(
     w: &WorkCompletion,
     now: u64,
     times: &mut Times,
+    pool: Option<&mut Pool>,
 ) -> Result<usize> {
     let s = sides.iter_mut().find(|s| s.number() == w.qpn);
     let s = s.with_context(|| format!("no queue pair has this completion: {w:?}"))?;
-    let done = s.complete(life, memory, w, now, times);
+    let done = s.complete(life, memory, w, now, times, pool);
     done.with_context(|| s.describe())
 }
-/// Events that may come: the refusal of the key that is wrong.
-fn events(c: &Context, sides: &[Side<'_>]) -> Result<()> {
+/// Events that may come: the refusal of the key that is wrong, and what was asked for.
+fn events(
+    c: &Context,
+    sides: &mut [Side<'_>],
+    mut pool: Option<&mut Pool>,
+    seen: &mut Seen,
+) -> Result<()> {
     while let Some(e) = c.poll_event()? {
-        let s = sides.iter().find(|s| s.number() == e.number);
+        if let Some(p) = &mut pool
+            && (e.event, e.number) == (Event::SrqLimitReached, p.srq.number())
+            && p.few_left()
+        {
+            seen.limits += 1;
+            continue;
+        }
+        let s = sides.iter_mut().find(|s| s.number() == e.number);
         let refused =
             |s: &Side<'_>| matches!(s.plan.end, End::BadKey { side, .. } if side != s.side);
-        let ok = match e.event {
-            Event::CommEstablished => s.is_some(),
-            Event::QpAccessError => s.is_some_and(refused),
+        let ok = match (e.event, s) {
+            (Event::CommEstablished, s) => s.is_some(),
+            (Event::QpAccessError, Some(s)) => refused(s),
+            (Event::SqDrained, Some(s)) => {
+                seen.drains += 1;
+                s.drained()
+            }
             _ => false,
         };
         ensure!(ok, "event nobody expects: {e:?}");

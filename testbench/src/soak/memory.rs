@@ -67,6 +67,10 @@ pub struct Memory {
     theirs: Vec<u8>,
     /// Where the parts of each queue pair begin: target, receive, answers.
     at: Vec<[usize; 3]>,
+    /// Where the receives of a shared queue are, and how long each is.
+    slots: (usize, usize),
+    /// Keys for the other side to take away, by queue pair.
+    keys: Vec<Vec<Mr>>,
     /// What the other side's atomics words hold after the messages that completed, by queue pair.
     words: Vec<[u64; ATOMIC_WORDS]>,
 }
@@ -90,13 +94,23 @@ impl Memory {
             let bytes = [q.target_bytes(side), q.receive[side], q.answers[side]];
             next = std::array::from_fn(|i| (next[i] + bytes[i]).next_multiple_of(WORD));
         }
+        let slots = (next[1], life.slot(side));
+        next[1] += life.shared[side] * slots.1;
         let mut r = Random::new(life.seed).fork(&format!("regions {side}"));
         let all = Access::LOCAL_WRITE
             | Access::REMOTE_WRITE
             | Access::REMOTE_READ
             | Access::REMOTE_ATOMIC;
+        let mut keys = vec![];
+        for q in &life.qps {
+            let own = (0..q.keys[side])
+                .map(|_| pd.alloc_mr(WORD, Access::REMOTE_WRITE | Access::LOCAL_WRITE));
+            keys.push(own.collect::<rocenic_driver::Result<Vec<_>>>()?);
+        }
         let m = Memory {
             side,
+            slots,
+            keys,
             source: Region::new(pd, t, &mut r, SOURCE, Access::NONE)?,
             target: Region::new(pd, t, &mut r, next[0], all)?,
             receive: Region::new(pd, t, &mut r, next[1], Access::LOCAL_WRITE)?,
@@ -124,6 +138,10 @@ impl Memory {
         let at = self.at[qp][0];
         Ok(self.target.mr.remote(at..at + q.target_bytes(self.side))?)
     }
+    /// A queue pair's keys that the other side may take away.
+    pub fn keys(&self, qp: usize) -> Vec<u32> {
+        self.keys[qp].iter().map(Mr::rkey).collect()
+    }
     /// Where an operation's bytes are here, if it has a place.
     pub fn local(&self, qp: usize, o: &Op) -> (&Mr, Range<usize>) {
         match o.kind {
@@ -149,17 +167,30 @@ impl Memory {
         };
         (&self.receive.mr, at..at + o.room)
     }
-    /// A message of the other side is complete: its bytes, and nothing behind them.
-    pub fn check_received(&self, qp: usize, o: &Op) -> Result<()> {
-        let (mr, place) = self.room(qp, o);
-        let got = mr.to_vec(place);
-        let want = &self.theirs[o.local..o.local + o.len];
-        same("receive memory", &got[..o.len], want)?;
-        let behind = got[o.len..].iter().position(|b| *b != 0);
+    /// A receive of the shared queue.
+    pub fn slot(&self, n: usize) -> (&Mr, Range<usize>) {
+        let (at, len) = self.slots;
+        (&self.receive.mr, at + n * len..at + (n + 1) * len)
+    }
+    /// A message of the other side is complete: its bytes, and nothing behind them. A place that is used again is
+    /// cleared.
+    pub fn check_received(&self, place: (&Mr, Range<usize>), o: &Op, again: bool) -> Result<()> {
+        let (mr, place) = place;
+        let got = mr.to_vec(place.clone());
+        // a WRITE with immediate uses a receive up and puts nothing there
+        let want = match o.kind {
+            Kind::Send => &self.theirs[o.local..o.local + o.len],
+            _ => &[],
+        };
+        same("receive memory", &got[..want.len()], want)?;
+        let behind = got[want.len()..].iter().position(|b| *b != 0);
         ensure!(
             behind.is_none(),
             "{behind:?} bytes behind the message are not its"
         );
+        if again {
+            mr.write(place.start, &vec![0; want.len()]);
+        }
         Ok(())
     }
     /// An operation of this side is complete: the answer is here.

@@ -11,10 +11,11 @@ mod focus;
 mod host;
 mod memory;
 mod plan;
+mod pool;
 mod queue;
 mod report;
 
-pub use coverage::{Fault, STATES, legal, opcodes};
+pub use coverage::{Fault, STATES, impossible, opcodes};
 pub use focus::Focus;
 pub use plan::{Kind, Plan};
 pub use report::table;
@@ -64,7 +65,7 @@ pub struct Failure {
 }
 
 /// Counters whose sums are told.
-const TOLD: [Counter; 10] = [
+const TOLD: [Counter; 12] = [
     Counter::Retries,
     Counter::Timeouts,
     Counter::RnrWaits,
@@ -75,6 +76,8 @@ const TOLD: [Counter; 10] = [
     Counter::RxDropQpState,
     Counter::RxDropOverflow,
     Counter::Flushed,
+    Counter::RetryExceeded,
+    Counter::RnrRetryExceeded,
 ];
 
 impl State {
@@ -105,7 +108,13 @@ impl State {
         let episode = self.next;
         let focus = self.focus();
         self.next += 1;
-        match run(library, self.seed, episode, focus, &Watch::default()) {
+        match run(
+            library,
+            self.seed,
+            episode,
+            focus.as_ref(),
+            &Watch::default(),
+        ) {
             Ok(e) => self.add(&e),
             Err(e) => self.failures.push(Failure {
                 episode,
@@ -114,28 +123,34 @@ impl State {
             }),
         }
     }
-    /// What the next episode is to be about: every other one fills one of the bins that are not full, each in turn.
+    /// What the next episode is to be about: three of four fill bins of a state that are not full, each state in turn.
     fn focus(&self) -> Option<Focus> {
-        if self.next.is_multiple_of(2) {
+        if self.next.is_multiple_of(4) {
             return None;
         }
-        let open: Vec<Focus> = coverage::legal_bins(capabilities())
-            .filter(|(f, o, s)| {
-                let n = self.bins.get(&coverage::bin(*f, o, *s)).copied();
-                n.unwrap_or_default() < report::ENOUGH
-            })
-            .map(|(f, o, s)| Focus {
-                opcode: o.code,
-                state: s,
-                starve: f == Fault::NotReady,
-            })
-            .collect();
-        let turn = self.next as usize / 2;
-        (!open.is_empty()).then(|| open[turn % open.len()])
+        let mut open: Vec<Focus> = vec![];
+        for (f, o, state) in coverage::legal_bins(capabilities()) {
+            let n = self.bins.get(&coverage::bin(f, o, state)).copied();
+            if n.unwrap_or_default() >= report::ENOUGH {
+                continue;
+            }
+            match open.iter_mut().find(|x| x.state == state) {
+                Some(x) => x.add(f, o),
+                None => {
+                    let mut x = Focus::new(state);
+                    x.add(f, o);
+                    open.push(x);
+                }
+            }
+        }
+        let turn = self.next as usize;
+        (!open.is_empty()).then(|| open.swap_remove(turn % open.len()))
     }
     fn add(&mut self, e: &Episode) {
         for q in e.plan.lives.iter().flat_map(|l| &l.qps) {
             self.queue_pairs += 1;
+            let end = format!("queue pairs that {}", q.end.name());
+            *self.counts.entry(end).or_default() += 1;
             self.messages += q.ops.iter().map(|o| o.len() as u64).sum::<u64>();
         }
         for n in &e.nics {
@@ -153,6 +168,13 @@ impl State {
         self.cycles += e.nics[0].cycles;
         for s in &e.seen {
             self.completions += s.completions;
+            for (name, n) in [
+                ("drains", s.drains),
+                ("messages into shared receive queues", s.shared),
+                ("limits of shared receive queues", s.limits),
+            ] {
+                *self.counts.entry(name.into()).or_default() += n;
+            }
             for k in TOLD {
                 let name = k.info().name.into();
                 *self.counts.entry(name).or_default() += s.counters[k as usize];
@@ -187,7 +209,7 @@ pub fn run(
     library: &Arc<Library>,
     seed: u64,
     episode: u64,
-    focus: Option<Focus>,
+    focus: Option<&Focus>,
     watch: &Watch,
 ) -> Result<Episode> {
     let plan = Plan::new(seed, episode, capabilities(), focus);
@@ -205,31 +227,20 @@ pub fn run(
     config.link.log = Some(logs.clone());
     let (to_b, from_a) = exchange(&config.link);
     let (to_a, from_b) = exchange(&config.link);
-    let a = |t| {
-        let (plan, side) = (&plan, 0);
-        let (say, hear) = (to_b, from_b);
-        Host {
-            t,
-            side,
-            plan,
-            say,
-            hear,
+    let host = |side, say, hear| {
+        let plan = &plan;
+        move |t| {
+            let host = Host {
+                t,
+                side,
+                plan,
+                say,
+                hear,
+            };
+            host.run()
         }
-        .run()
     };
-    let b = |t| {
-        let (plan, side) = (&plan, 1);
-        let (say, hear) = (to_a, from_a);
-        Host {
-            t,
-            side,
-            plan,
-            say,
-            hear,
-        }
-        .run()
-    };
-    let r = Pair::new(library, config).run_meddling(a, b);
+    let r = Pair::new(library, config).run_meddling(host(0, to_b, from_b), host(1, to_a, from_a));
     let r = r.with_context(|| plan.summary())?;
     let logs = logs.map(|l| l.take());
     let seen = [r.a, r.b];

@@ -18,14 +18,50 @@ pub enum Kind {
     /// Add.
     FetchAdd(u64),
 }
-/// What a device must be able to do for a kind, and how often it comes.
-const KINDS: [(Kind, u64, u64); 5] = [
-    (Kind::Send, caps::SEND, 4),
-    (Kind::Write, caps::WRITE, 4),
-    (Kind::Read, caps::READ, 3),
-    (Kind::CompareSwap(0, 0), caps::ATOMIC, 1),
-    (Kind::FetchAdd(0), caps::ATOMIC, 1),
-];
+/// What a message is made of, before its length and places are chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    pub kind: Kind,
+    pub immediate: bool,
+    pub invalidate: bool,
+    /// It, or its answer, has more than one packet.
+    pub several: bool,
+}
+/// Shapes of messages that a device with these capabilities can do, and how often each comes.
+fn shapes(caps: u32) -> Vec<(Shape, u64)> {
+    let can = |c: u64| u64::from(caps) & c != 0;
+    let mut list = vec![];
+    let mut add = |kind, immediate, invalidate, several, weight| {
+        let s = Shape {
+            kind,
+            immediate,
+            invalidate,
+            several,
+        };
+        list.push((s, weight));
+    };
+    for several in [false, true] {
+        for (kind, cap) in [(Kind::Send, caps::SEND), (Kind::Write, caps::WRITE)] {
+            if can(cap) {
+                add(kind, false, false, several, 4);
+                if can(caps::IMMEDIATE) {
+                    add(kind, true, false, several, 3);
+                }
+            }
+        }
+        if can(caps::SEND | caps::INVALIDATE) {
+            add(Kind::Send, false, true, several, 1);
+        }
+        if can(caps::READ) {
+            add(Kind::Read, false, false, several, 3);
+        }
+    }
+    if can(caps::ATOMIC) {
+        add(Kind::CompareSwap(0, 0), false, false, false, 2);
+        add(Kind::FetchAdd(0), false, false, false, 2);
+    }
+    list
+}
 
 /// A message. Places are offsets into the regions of its queue pair.
 #[derive(Clone, Debug)]
@@ -40,6 +76,8 @@ pub struct Op {
     /// Bytes of the receive WQE it takes, if it takes one.
     pub room: usize,
     pub imm: Option<u32>,
+    /// Takes this of the other side's keys away.
+    pub invalidates: Option<usize>,
     pub signaled: bool,
     pub solicited: bool,
     pub fence: bool,
@@ -63,10 +101,28 @@ impl Op {
 pub enum End {
     /// With everything done.
     Done,
-    /// This side puts it into ERROR after so many of its own messages.
-    Fails { side: usize, after: usize },
+    /// This side puts it into ERROR, or RESET, after so many of its own messages.
+    Fails {
+        side: usize,
+        after: usize,
+        reset: bool,
+    },
+    /// This side posts so many receives and no more; the other one asks a few times.
+    Starves { side: usize, after: usize },
     /// This side names a key that does not exist, in the message of this number.
     BadKey { side: usize, at: usize },
+}
+
+impl End {
+    pub fn name(self) -> &'static str {
+        match self {
+            End::Done => "did everything",
+            End::Fails { reset: false, .. } => "were put into ERROR",
+            End::Fails { reset: true, .. } => "were put into RESET",
+            End::Starves { .. } => "waited for a receive in vain",
+            End::BadKey { .. } => "named a wrong key",
+        }
+    }
 }
 
 /// A connection; index 0 is A's side, 1 is B's.
@@ -78,9 +134,14 @@ pub struct QpPlan {
     pub inline_up_to: [usize; 2],
     pub ops: [Vec<Op>; 2],
     pub end: End,
-    /// This side stays in RTR for so many nanoseconds.
+    /// This side stays in RTR for so many nanoseconds, or until the other one has done everything.
     pub listens: Option<(usize, u64)>,
+    /// Each side drains its send queue each time that so many messages are done; 0: never.
+    pub drains: [usize; 2],
     pub min_rnr_timer: u8,
+    pub rnr_retries: [u8; 2],
+    /// Keys each side has for the other one to take away.
+    pub keys: [usize; 2],
     /// Bytes of each side's target that WRITEs change; READs and atomics have parts of their own behind it.
     pub written: [usize; 2],
     pub read_only: [usize; 2],
@@ -113,6 +174,15 @@ pub struct Life {
     pub budget: usize,
     /// Receives are posted this often, in percent of the host's turns.
     pub receive_percent: u32,
+    /// All queue pairs of a side take their receives from one queue of so many; 0: each has its own.
+    pub shared: [usize; 2],
+}
+impl Life {
+    /// Bytes of a receive that any message to this side fits into.
+    pub fn slot(&self, side: usize) -> usize {
+        let to = self.qps.iter().flat_map(|q| &q.ops[1 - side]);
+        to.map(|o| o.room).max().unwrap_or_default().max(1)
+    }
 }
 /// Everything about an episode.
 #[derive(Clone, Debug)]
@@ -131,8 +201,12 @@ pub const LONGEST: usize = 1 << 20;
 /// A packet is lost at most this often: with it no queue pair runs out of retries (request, acknowledgement and NAK of
 /// one packet can be lost independently).
 pub const SPARE: u32 = 2;
+/// Lives of an episode's queue pairs at most.
+const LIVES: u64 = 2;
 /// Packets of each direction in a life.
-const PACKETS: usize = 1500;
+const PACKETS: usize = 2500;
+/// Keys a side of a life has for the other one to take away: the hosts take long to register them.
+const KEYS: usize = 150;
 
 fn pick<T: Clone>(r: &mut Random, of: &[T]) -> T {
     of[r.below(of.len() as u64) as usize].clone()
@@ -140,62 +214,97 @@ fn pick<T: Clone>(r: &mut Random, of: &[T]) -> T {
 
 impl Plan {
     /// The plan of an episode for a device that can do this.
-    pub fn new(seed: u64, episode: u64, caps: u32, focus: Option<Focus>) -> Plan {
+    pub fn new(seed: u64, episode: u64, caps: u32, focus: Option<&Focus>) -> Plan {
         let mut r = Random::new(seed).fork(&format!("episode {episode}"));
-        let in_state = |s| focus.is_some_and(|f| f.state == s);
-        let ends_badly = r.percent(30) && focus.is_none() || in_state(QpState::Error);
-        let lives = if r.percent(40) { 2 } else { 1 };
+        let ends_badly = match focus {
+            None => r.percent(30),
+            Some(f) => matches!(f.state, QpState::Error | QpState::Reset),
+        };
+        let lives = if r.percent(40) { LIVES as u32 } else { 1 };
         let mut faults = Faults::default();
         if !r.percent(10) {
-            let worst = if ends_badly {
-                10
-            } else {
-                pick(&mut r, &[1, 3, 10])
+            let most = match (ends_badly, focus) {
+                (true, None) => 10,
+                (false, None) => pick(&mut r, &[1, 3, 10]),
+                (_, Some(_)) => 1,
             };
             let mut chance = |most: u64| r.below(100 * most + 1) as f64 / 10_000.0;
             faults = Faults {
-                drop: chance(worst),
-                duplicate: chance(10),
-                reorder: chance(worst),
-                corrupt: chance(worst),
-                favoured: None,
+                drop: chance(most),
+                duplicate: chance(most),
+                reorder: chance(most),
+                corrupt: chance(most),
+                aimed: vec![],
             };
         }
-        faults.favoured = focus.map(|f| (f.opcode, 0.08));
-        let host = match r.below(5) {
-            0 => HostConfig {
+        if let Some(f) = focus {
+            faults.aimed = f.aim(&faults);
+        }
+        let slow = r.percent(if focus.is_none() { 20 } else { 5 });
+        let host = match r.below(4) {
+            _ if slow => HostConfig {
                 read_latency: 400..1200,
                 write_latency: 200..700,
                 write_pause: 512,
                 read_pause: 256,
                 ..HostConfig::default()
             },
-            1 => HostConfig {
+            0 => HostConfig {
                 read_latency: 10..20,
                 write_latency: 5..10,
                 mmio_latency: 10,
                 ..HostConfig::default()
             },
-            2 => HostConfig {
+            1 => HostConfig {
                 open: 12,
                 ..HostConfig::default().with_tlp_headers()
             },
             _ => HostConfig::default(),
         };
-        let count = pick(&mut r, &[1, 2, 4, 8, 16, 16, 32, 64]);
-        let numbers = numbers(&mut r, count);
+        let counts: &[usize] = match focus {
+            None => &[1, 2, 8, 16, 32, 64, 64],
+            // the more of each is under way when it ends
+            Some(_) if ends_badly => &[16, 32],
+            Some(_) => &[16, 32, 64],
+        };
+        let count = pick(&mut r, counts);
+        let shares = !ends_badly && r.percent(40);
+        let numbers = numbers(&mut r, count, shares);
         let base = r.next_u64() as u32;
+        let about = About {
+            caps,
+            ends_badly,
+            shares,
+            slow,
+            focus,
+        };
         let lives = (0..lives)
-            .map(|life| {
-                let seed = r.next_u64();
-                Life::new(seed, life, &numbers, base, caps, ends_badly, focus)
-            })
+            .map(|life| Life::new(r.next_u64(), life, &numbers, base, &about))
             .collect();
         Plan {
             faults,
             host,
             lives,
         }
+    }
+}
+/// What an episode fixes for its lives.
+struct About<'f> {
+    caps: u32,
+    ends_badly: bool,
+    /// Receives may come from shared queues.
+    shares: bool,
+    /// The hosts are slow.
+    slow: bool,
+    focus: Option<&'f Focus>,
+}
+impl About<'_> {
+    fn in_state(&self, s: QpState) -> bool {
+        self.focus.is_some_and(|f| f.state == s)
+    }
+    /// It is about what comes to queue pairs after their end.
+    fn focused_end(&self) -> bool {
+        self.in_state(QpState::Error) || self.in_state(QpState::Reset)
     }
 }
 
@@ -218,10 +327,11 @@ impl Plan {
     }
 }
 
-/// Numbers of both ends of so many queue pairs, over the whole range.
-fn numbers(r: &mut Random, count: usize) -> Vec<[u32; 2]> {
+/// Numbers of both ends of so many queue pairs, over the whole range. The driver gives shared queues the lowest ones.
+fn numbers(r: &mut Random, count: usize, shares: bool) -> Vec<[u32; 2]> {
     let mut side = || {
-        let (first, last) = (caps::FIRST_QPN as u64, (1 << caps::LOG2_QPS) - 1);
+        let first = u64::from(caps::FIRST_QPN) + if shares { LIVES } else { 0 };
+        let last = (1 << caps::LOG2_QPS) - 1;
         let mut n: Vec<u32> = vec![first as u32, last as u32];
         while n.len() < count {
             let q = r.within(first, last) as u32;
@@ -242,27 +352,26 @@ fn numbers(r: &mut Random, count: usize) -> Vec<[u32; 2]> {
 }
 
 impl Life {
-    fn new(
-        seed: u64,
-        life: u32,
-        numbers: &[[u32; 2]],
-        base: u32,
-        caps: u32,
-        ends_badly: bool,
-        focus: Option<Focus>,
-    ) -> Life {
+    fn new(seed: u64, life: u32, numbers: &[[u32; 2]], base: u32, about: &About<'_>) -> Life {
         let mut r = Random::new(seed);
-        let pmtu = pick(&mut r, Pmtu::ALL);
+        // small packets are many packets in little time
+        let pmtus: &[_] = match about.focus {
+            None => Pmtu::ALL,
+            Some(_) => &[Pmtu::Mtu256, Pmtu::Mtu256, Pmtu::Mtu512],
+        };
+        let pmtu = pick(&mut r, pmtus);
         // a timeout is longer than a round trip behind all that is under way; a silent peer is waited for eight times
-        let loads: &[_] = match ends_badly {
-            true => &[(1 << 15, 4)],
-            false => &[(1 << 15, 4), (1 << 17, 5), (1 << 19, 6)],
+        let loads: &[_] = match (about.slow, about.ends_badly) {
+            (false, true) if about.focus.is_some() => &[(1 << 16, 2)],
+            (true, true) => &[(1 << 15, 4)],
+            (true, false) => &[(1 << 15, 4), (1 << 17, 5), (1 << 19, 6)],
+            (false, true) => &[(1 << 15, 2), (1 << 16, 3)],
+            (false, false) => &[(1 << 15, 2), (1 << 16, 3), (1 << 17, 4)],
         };
         let (budget, timeout) = pick(&mut r, loads);
-        let share = (PACKETS / numbers.len()).max(12);
         let qps = numbers
             .iter()
-            .map(|n| QpPlan::new(&mut r, *n, life, base, pmtu, share, caps, ends_badly, focus))
+            .map(|n| QpPlan::new(&mut r, *n, life, base, pmtu, numbers.len(), about))
             .collect();
         Life {
             seed,
@@ -271,35 +380,34 @@ impl Life {
             qps,
             cqs: r.within(1, 4) as usize,
             budget,
-            receive_percent: if focus.is_some_and(|f| f.starve) {
-                5
-            } else {
-                pick(&mut r, &[5, 20, 50, 100])
+            receive_percent: match about.focus {
+                Some(f) if f.starves() => 5,
+                Some(_) => 50,
+                None => pick(&mut r, &[5, 20, 50, 100]),
             },
+            shared: [0; 2].map(|_| {
+                let some = about.shares && r.percent(60);
+                if some { 1 << r.within(3, 6) } else { 0 }
+            }),
         }
     }
 }
 
 impl QpPlan {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "what a life fixes for all of its queue pairs"
-    )]
+    /// One of `count` queue pairs of a life.
     fn new(
         r: &mut Random,
         numbers: [u32; 2],
         life: u32,
         base: u32,
         pmtu: Pmtu,
-        share: usize,
-        caps: u32,
-        ends_badly: bool,
-        focus: Option<Focus>,
+        count: usize,
+        about: &About<'_>,
     ) -> QpPlan {
-        let in_state = |s| focus.is_some_and(|f| f.state == s);
-
         /// PSNs of one life are far from those of the next: what is late of the former is no part of the latter.
         const FAR: u32 = 5 << 20;
+        /// Longer than any life.
+        const TO_THE_END: u64 = 1 << 40;
         let mut psn = |side: u32| {
             let near_wrap = r.percent(40);
             let first = if near_wrap && life == 0 {
@@ -310,20 +418,27 @@ impl QpPlan {
             first & 0xff_ffff
         };
         let psns = [psn(0), psn(1)];
+        let some = r.below(2) as usize;
         let mut q = QpPlan {
             numbers,
             psns,
-            send_depth: [0; 2].map(|_| 1 << r.within(2, 6)),
+            send_depth: [0; 2].map(|_| 1 << r.within(if about.focused_end() { 5 } else { 2 }, 6)),
             inline_up_to: [0; 2].map(|_| pick(r, &[0, 8, 32])),
             ops: [vec![], vec![]],
             end: End::Done,
-            listens: if in_state(QpState::Rtr) {
-                Some((r.below(2) as usize, r.within(30_000, 120_000)))
+            listens: if about.in_state(QpState::Rtr) {
+                Some((some, TO_THE_END))
             } else {
-                r.percent(25)
-                    .then(|| (r.below(2) as usize, r.within(5_000, 60_000)))
+                r.percent(15).then(|| (some, r.within(5_000, 60_000)))
+            },
+            drains: match about.focus {
+                Some(f) if f.state == QpState::Sqd => [0; 2].map(|_| r.within(1, 4) as usize),
+                None if r.percent(20) => [0; 2].map(|_| r.within(0, 20) as usize),
+                _ => [0; 2],
             },
             min_rnr_timer: r.within(1, 5) as u8,
+            rnr_retries: [caps::MAX_RETRY; 2],
+            keys: [0; 2],
             written: [0; 2],
             read_only: [0; 2].map(|_| {
                 let most = if r.percent(90) {
@@ -331,75 +446,110 @@ impl QpPlan {
                 } else {
                     LONG_READ
                 };
-                r.within(1, most as u64) as usize
+                r.within(pmtu.bytes() as u64 + 1, most as u64) as usize
             }),
             receive: [0; 2],
             answers: [0; 2],
         };
+        // few queue pairs take long for many packets
+        let share = (PACKETS / count).clamp(12, 400);
         for side in 0..2 {
-            q.fill(r, side, pmtu.bytes(), share, caps, focus);
+            let share = match (about.focus.map(|f| f.state), q.listens) {
+                // who only listens to the end has little to say then
+                (Some(QpState::Rtr), Some((s, _))) if s == side => 1,
+                (Some(QpState::Error | QpState::Reset), _) => share.min(100),
+                _ => share,
+            };
+            q.fill(r, side, pmtu.bytes(), share, KEYS / count, about);
         }
-        if ends_badly && (r.percent(60) || in_state(QpState::Error)) {
-            let side = r.below(2) as usize;
-            let at = r.below(q.ops[side].len() as u64) as usize;
-            if r.percent(60) {
-                q.end = End::Fails { side, after: at };
-            } else {
-                q.end = End::BadKey { side, at };
-                let o = &mut q.ops[side][at];
-                o.kind = Kind::Write;
-                o.bad_key = true;
-                o.imm = None;
-                o.len = o.len.max(1);
-                o.local = 0;
-                o.remote = 0;
-                q.written[1 - side] = q.written[1 - side].max(o.len);
-            }
+        if about.ends_badly && (about.focus.is_some() || r.percent(60)) {
+            q.end_badly(r, about);
         }
         q
     }
-    /// Messages from `side` to the other, about `share` packets.
+    fn end_badly(&mut self, r: &mut Random, about: &About<'_>) {
+        self.drains = [0; 2];
+        let side = r.below(2) as usize;
+        // early, when there is a focus: the rest is late then
+        let most = self.ops[side].len() as u64;
+        let focused = about.focused_end();
+        let at = r.below(if focused { most.div_ceil(4) } else { most }) as usize;
+        let reset = match about.focus {
+            Some(f) => f.state == QpState::Reset,
+            None => r.percent(40),
+        };
+        match r.below(if focused { 30 } else { 8 }) {
+            0 | 1 if self.ops[1 - side].iter().any(Op::takes_receive) => {
+                let takes = self.ops[1 - side].iter().filter(|o| o.takes_receive());
+                let after = r.below(takes.count() as u64) as usize;
+                self.end = End::Starves { side, after };
+                self.rnr_retries[1 - side] = r.within(0, 3) as u8;
+            }
+            2 => {
+                self.end = End::BadKey { side, at };
+                let o = &mut self.ops[side][at];
+                o.kind = Kind::Write;
+                o.bad_key = true;
+                o.imm = None;
+                o.invalidates = None;
+                o.len = o.len.max(1);
+                o.local = 0;
+                o.remote = 0;
+                self.written[1 - side] = self.written[1 - side].max(o.len);
+            }
+            _ => {
+                let after = at;
+                self.end = End::Fails { side, after, reset };
+            }
+        }
+    }
+    /// Messages from `side` to the other, about `share` packets, which take up to `keys` keys away.
     fn fill(
         &mut self,
         r: &mut Random,
         side: usize,
         pmtu: usize,
         share: usize,
-        caps: u32,
-        focus: Option<Focus>,
+        keys: usize,
+        about: &About<'_>,
     ) {
         let other = 1 - side;
-        let can: Vec<(Kind, u64)> = KINDS
-            .iter()
-            .filter(|k| u64::from(caps) & k.1 != 0)
-            .map(|k| (k.0, focus.map_or(k.2, |f| f.weight(k.0, k.2))))
-            .collect();
-        let sum: u64 = can.iter().map(|k| k.1).sum();
+        let mut can = shapes(about.caps);
+        for (s, w) in &mut can {
+            *w = about.focus.map_or(*w, |f| f.weight(s, *w));
+        }
         let mut packets = 0;
         while packets < share && self.ops[side].len() < 400 {
+            if self.keys[other] >= keys {
+                can.retain(|c| !c.0.invalidate);
+            }
+            let sum: u64 = can.iter().map(|k| k.1).sum();
             let mut at = r.below(sum);
-            let mut kind = can[0].0;
+            let mut shape = can[0].0;
             for (k, weight) in &can {
                 if at < *weight {
-                    kind = *k;
+                    shape = *k;
                     break;
                 }
                 at -= weight;
             }
+            let long = about.focus.is_none();
             let mut o = Op {
-                kind,
-                len: length(r, pmtu, share - packets),
+                kind: shape.kind,
+                len: length(r, pmtu, shape.several, long),
                 local: 0,
                 remote: 0,
                 room: 0,
-                imm: None,
+                imm: shape.immediate.then(|| r.next_u64() as u32),
+                invalidates: shape.invalidate.then_some(self.keys[other]),
                 signaled: r.percent(60),
                 solicited: r.percent(20),
-                fence: r.percent(10),
+                fence: r.percent(5),
                 inline: false,
                 bad_key: false,
             };
-            self.place(r, side, other, &mut o, caps);
+            self.keys[other] += usize::from(shape.invalidate);
+            self.place(r, side, other, &mut o);
             packets += o.packets(pmtu);
             self.ops[side].push(o);
         }
@@ -411,7 +561,7 @@ impl QpPlan {
         }
     }
     /// Where a message's bytes come from and go to.
-    fn place(&mut self, r: &mut Random, side: usize, other: usize, o: &mut Op, caps: u32) {
+    fn place(&mut self, r: &mut Random, side: usize, other: usize, o: &mut Op) {
         match o.kind {
             Kind::Read => {
                 o.len = o.len.min(self.read_only[other]);
@@ -437,9 +587,6 @@ impl QpPlan {
         }
         o.local = r.below((SOURCE - o.len) as u64) as usize;
         o.inline = o.len <= rocenic_contract::wqe::MAX_INLINE && r.percent(50);
-        if u64::from(caps) & caps::IMMEDIATE != 0 && r.percent(40) {
-            o.imm = Some(r.next_u64() as u32);
-        }
         if o.kind == Kind::Send {
             o.remote = self.receive[other] + r.below(64) as usize;
             o.room = o.len
@@ -455,21 +602,17 @@ impl QpPlan {
         }
     }
 }
-/// A length: none, short, around the PMTU, some packets, long.
-fn length(r: &mut Random, pmtu: usize, packets_left: usize) -> usize {
-    let most = (packets_left * pmtu).min(LONGEST) as u64;
-    let few = |r: &mut Random, n: u64| r.within(1, n.min(most));
-    (match r.below(100) {
-        0..=5 => 0,
-        6..=30 => few(r, 32),
-        31..=45 => few(r, pmtu as u64),
-        46..=60 => {
-            // around the ends of packets
-            let whole = (r.within(1, 3) * pmtu as u64).min(most);
-            (whole + r.below(3)).saturating_sub(1).min(most)
-        }
-        61..=97 => few(r, 4 * pmtu as u64),
-        98 => few(r, 64 * pmtu as u64),
-        _ => r.within(1, most),
+/// A length of one packet (none, short, any, whole) or of several (some, around the ends of packets, now and then many).
+fn length(r: &mut Random, pmtu: usize, several: bool, long: bool) -> usize {
+    let pmtu = pmtu as u64;
+    (match (several, r.below(200)) {
+        (false, 0..=19) => 0,
+        (false, 20..=99) => r.within(1, 64.min(pmtu)),
+        (false, 100..=169) => r.within(1, pmtu),
+        (false, _) => pmtu - r.below(2),
+        (true, 0..=49) => r.within(2, 4) * pmtu - 1 + r.below(3),
+        (true, 198) if long => r.within(pmtu + 1, 64 * pmtu),
+        (true, 199) if long && r.percent(20) => r.within(pmtu + 1, LONGEST as u64),
+        (true, _) => r.within(pmtu + 1, 4 * pmtu),
     }) as usize
 }

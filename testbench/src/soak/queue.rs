@@ -1,13 +1,14 @@
 //! One end of a connection: what was posted, and the model of its completions.
 use super::memory::Memory;
 use super::plan::{End, Kind, Life, Op, QpPlan};
+use super::pool::Pool;
 use crate::Random;
 use anyhow::{Result, bail, ensure};
 use rocenic_contract::cmd::qp_state::QpState;
 use rocenic_contract::cqe::opcode::CqeOpcode;
 use rocenic_driver::{
-    Connection, Context, Data, Failed, Qp, RecvRequest, RemoteMemory, Rtr, Rts, SendRequest, Sge,
-    Status, WorkCompletion,
+    Connection, Context, Data, Draining, Failed, MayPostSends, Qp, RecvRequest, RemoteMemory,
+    Reset, Rtr, Rts, SendRequest, Sge, Status, WorkCompletion,
 };
 use std::ops::Range;
 
@@ -15,9 +16,17 @@ use std::ops::Range;
 pub enum Handle {
     Rtr(Qp<Rtr>),
     Rts(Qp<Rts>),
+    Sqd(Qp<Draining>),
     Failed(Qp<Failed>),
+    Reset(#[expect(dead_code, reason = "it lives until the end")] Qp<Reset>),
     /// Only while it goes from one to the other.
     Between,
+}
+
+/// What the other side of a queue pair lets this one use.
+pub struct Remote {
+    pub target: RemoteMemory,
+    pub keys: Vec<u32>,
 }
 
 /// States of a queue pair with the time in ns from which on, and until which, it was surely in each.
@@ -28,9 +37,13 @@ pub struct Side<'p> {
     pub index: usize,
     pub plan: &'p QpPlan,
     pub side: usize,
+    /// Receives come from the side's shared queue.
+    shares: bool,
     pub handle: Handle,
     pub to: Connection,
-    pub remote: RemoteMemory,
+    pub remote: Remote,
+    /// Keys of this side, which the other one takes away.
+    pub keys: Vec<u32>,
     /// Time until which it only listens.
     pub listen_until: u64,
     pub posted: usize,
@@ -51,6 +64,13 @@ pub struct Side<'p> {
     /// The other side is in RTS, and knows that this one is.
     pub peer_sends: bool,
     pub told_sends: bool,
+    /// The other side has done all of its messages, and knows that this one has.
+    pub peer_sent: bool,
+    pub told_sent: bool,
+    /// Messages done when the send queue is drained next.
+    drains_at: usize,
+    /// It said that nothing is outstanding any more.
+    drained: bool,
     /// Since when it is surely in its state.
     since: u64,
     seen: u64,
@@ -68,10 +88,10 @@ impl<'p> Side<'p> {
     pub fn new(
         index: usize,
         plan: &'p QpPlan,
-        side: usize,
+        (side, shares): (usize, bool),
         qp: Qp<Rtr>,
         to: Connection,
-        remote: RemoteMemory,
+        (remote, keys): (Remote, Vec<u32>),
         now: u64,
     ) -> Side<'p> {
         let takes = plan.ops[1 - side].iter().enumerate();
@@ -84,9 +104,11 @@ impl<'p> Side<'p> {
             index,
             plan,
             side,
+            shares,
             handle: Handle::Rtr(qp),
             to,
             remote,
+            keys,
             listen_until,
             posted: 0,
             done: 0,
@@ -101,6 +123,10 @@ impl<'p> Side<'p> {
             told: false,
             peer_sends: false,
             told_sends: false,
+            peer_sent: false,
+            told_sent: false,
+            drains_at: plan.drains[side],
+            drained: false,
             since: now,
             seen: now,
         }
@@ -112,11 +138,13 @@ impl<'p> Side<'p> {
         self.plan.numbers[self.side]
     }
     pub fn in_error(&self) -> bool {
-        self.send_error.is_some() || self.receive_error || matches!(self.handle, Handle::Failed(_))
+        let put = matches!(self.handle, Handle::Failed(_) | Handle::Reset(_));
+        put || self.send_error.is_some() || self.receive_error
     }
     /// Nothing more will happen.
     pub fn over(&self) -> bool {
-        let idle = self.posted == self.done && self.receives_posted == self.receives_done;
+        let receives = self.shares || self.receives_posted == self.receives_done;
+        let idle = self.posted == self.done && receives;
         match self.plan.end {
             End::Done => {
                 idle && self.posted == self.ops().len() && self.receives_done == self.takes.len()
@@ -132,12 +160,21 @@ impl<'p> Side<'p> {
         }
     }
     pub fn sends(&self) -> bool {
-        matches!(self.handle, Handle::Rts(_))
+        matches!(self.handle, Handle::Rts(_) | Handle::Sqd(_))
+    }
+    pub fn sent_all(&self) -> bool {
+        self.done == self.ops().len()
+    }
+    /// The device says that the send queue is drained; whether it had to.
+    pub fn drained(&mut self) -> bool {
+        !std::mem::replace(&mut self.drained, true) && matches!(self.handle, Handle::Sqd(_))
     }
     fn state(&self) -> QpState {
         match self.handle {
+            Handle::Reset(_) => QpState::Reset,
             _ if self.send_error.is_some() || self.receive_error => QpState::Error,
             Handle::Rtr(_) => QpState::Rtr,
+            Handle::Sqd(_) => QpState::Sqd,
             Handle::Failed(_) => QpState::Error,
             _ => QpState::Rts,
         }
@@ -152,22 +189,46 @@ impl<'p> Side<'p> {
     }
     /// Goes to the state that is due, if one is.
     pub fn turn(&mut self, c: &Context, now: u64, times: &mut Times) -> Result<()> {
-        let fails = matches!(self.plan.end, End::Fails { side, after }
-            if side == self.side && self.done >= after);
+        let (fails, reset) = match self.plan.end {
+            End::Fails { side, after, reset } if side == self.side => (self.done >= after, reset),
+            _ => (false, false),
+        };
         let abandoned = self.peer_failed && self.posted == self.done;
-        match std::mem::replace(&mut self.handle, Handle::Between) {
-            Handle::Rtr(q) if now >= self.listen_until => {
+        let every = self.plan.drains[self.side];
+        let well = !self.in_error();
+        let state = match std::mem::replace(&mut self.handle, Handle::Between) {
+            Handle::Rtr(q) if now >= self.listen_until || self.peer_sent => {
                 self.handle = Handle::Rts(q.ready_to_send(&self.to)?);
-                let to = c.now_ns();
-                self.left(QpState::Rtr, now, to, times);
+                QpState::Rtr
             }
-            Handle::Rts(q) if (fails || abandoned) && !self.in_error() => {
+            Handle::Rts(q) if well && fails && reset => {
+                self.handle = Handle::Reset(q.reset()?);
+                // nothing of it ever completes
+                (self.done, self.receives_done) = (self.posted, self.receives_posted);
+                QpState::Rts
+            }
+            Handle::Rts(q) if well && (fails || abandoned) => {
                 self.handle = Handle::Failed(q.fail()?);
-                let to = c.now_ns();
-                self.left(QpState::Rts, now, to, times);
+                QpState::Rts
             }
-            other => self.handle = other,
-        }
+            Handle::Rts(q)
+                if well && every > 0 && self.done >= self.drains_at && self.posted > self.done =>
+            {
+                self.drains_at = self.done + every;
+                self.drained = false;
+                self.handle = Handle::Sqd(q.drain()?);
+                QpState::Rts
+            }
+            Handle::Sqd(q) if self.drained => {
+                self.handle = Handle::Rts(q.resume()?);
+                QpState::Sqd
+            }
+            other => {
+                self.handle = other;
+                return Ok(());
+            }
+        };
+        self.left(state, now, c.now_ns(), times);
         Ok(())
     }
     /// Posts up to `n` of the next messages of at most `budget` bytes; gives their bytes.
@@ -182,11 +243,13 @@ impl<'p> Side<'p> {
         if self.in_error() || self.peer_failed && self.posted == self.done {
             return Ok(0);
         }
-        let Handle::Rts(q) = &mut self.handle else {
-            return Ok(0);
-        };
         let ops = &self.plan.ops[self.side];
-        let room = q.send_room() as usize / ENTRIES;
+        let room = match &self.handle {
+            Handle::Rts(q) => q.send_room(),
+            Handle::Sqd(q) => q.send_room(),
+            _ => return Ok(0),
+        };
+        let room = room as usize / ENTRIES;
         let n = n.min(ops.len() - self.posted).min(room);
         let (mut bytes, mut count) = (0, 0);
         for o in &ops[self.posted..self.posted + n] {
@@ -214,7 +277,7 @@ impl<'p> Side<'p> {
             let made = request(
                 self.plan,
                 self.side,
-                self.remote,
+                &self.remote,
                 &ops[i],
                 p,
                 memory,
@@ -227,14 +290,11 @@ impl<'p> Side<'p> {
             };
             requests.push(made.id(i as u64));
         }
-        if r.percent(50) {
-            let given = q.post_sends(requests);
-            let given = given.map_err(|(at, e)| anyhow::anyhow!("request {at} of {count}: {e}"))?;
-            ensure!(given == count, "{given} of {count} requests given");
-        } else {
-            for x in &requests {
-                q.post_send(x)?;
-            }
+        let at_once = r.percent(50);
+        match &mut self.handle {
+            Handle::Rts(q) => post(q, requests, at_once)?,
+            Handle::Sqd(q) => post(q, requests, at_once)?,
+            _ => {}
         }
         self.posted += count;
         Ok(bytes)
@@ -254,11 +314,13 @@ impl<'p> Side<'p> {
         {
             return Ok(());
         }
-        if self.over() {
+        if self.shares || self.over() {
             return Ok(());
         }
         for _ in 0..n {
-            let Some(op) = self.takes.get(self.receives_posted) else {
+            let starves = matches!(self.plan.end, End::Starves { side, after }
+                if side == self.side && self.receives_posted >= after);
+            let Some(op) = self.takes.get(self.receives_posted).filter(|_| !starves) else {
                 break;
             };
             let o = &self.plan.ops[1 - self.side][*op];
@@ -268,6 +330,7 @@ impl<'p> Side<'p> {
             match &mut self.handle {
                 Handle::Rtr(q) if q.recv_room() > 0 => q.post_recv(&request)?,
                 Handle::Rts(q) if q.recv_room() > 0 => q.post_recv(&request)?,
+                Handle::Sqd(q) if q.recv_room() > 0 => q.post_recv(&request)?,
                 Handle::Failed(q) if q.recv_room() > 0 => q.post_recv(&request)?,
                 _ => break,
             }
@@ -283,10 +346,11 @@ impl<'p> Side<'p> {
         w: &WorkCompletion,
         now: u64,
         times: &mut Times,
+        pool: Option<&mut Pool>,
     ) -> Result<usize> {
         let was = self.state();
         let freed = if w.is_receive() {
-            self.received(memory, w)?;
+            self.received(memory, w, pool)?;
             0
         } else {
             self.sent(life, memory, w)?
@@ -347,8 +411,11 @@ impl<'p> Side<'p> {
             ensure!(w.opcode == opcode, "{o:?} completed as {}", w.opcode);
             return Ok(freed);
         }
-        let own = matches!(self.plan.end, End::Fails { side, .. } | End::BadKey { side, .. }
-            if side == self.side);
+        let own = matches!(
+            self.plan.end,
+            End::Fails { side, .. } | End::BadKey { side, .. } | End::Starves { side, .. }
+                if side == self.side
+        );
         let ok = match (self.plan.end, self.send_error) {
             (End::Done, _) => false,
             (_, Some(_)) => w.status == Status::WrFlushErr,
@@ -356,6 +423,15 @@ impl<'p> Side<'p> {
             (End::BadKey { at, .. }, None) if own => {
                 id == at && w.status == Status::RemAccessErr
                     || id <= at && w.status == Status::RetryExcErr
+            }
+            // the receive may have come too late for an earlier one
+            (End::Starves { after, .. }, None) if !own => {
+                let peers = |o: &&Op| o.takes_receive();
+                let before = self.ops()[..id].iter().filter(peers).count();
+                w.status == Status::RnrRetryExcErr && o.takes_receive() && before <= after
+            }
+            (End::Starves { .. }, None) => {
+                w.status == Status::RetryExcErr || w.status == Status::WrFlushErr && self.in_error()
             }
             // the other side is silent; or this side was put into ERROR, or met an error as responder
             (End::Fails { .. }, None) if !own => {
@@ -373,12 +449,25 @@ impl<'p> Side<'p> {
         self.send_error.get_or_insert(w.status);
         Ok(freed)
     }
-    fn received(&mut self, memory: &Memory, w: &WorkCompletion) -> Result<()> {
-        let id = w.id as usize;
+    fn received(
+        &mut self,
+        memory: &Memory,
+        w: &WorkCompletion,
+        pool: Option<&mut Pool>,
+    ) -> Result<()> {
+        let id = match &pool {
+            Some(_) => self.receives_done,
+            None => w.id as usize,
+        };
         ensure!(
-            id == self.receives_done && id < self.receives_posted,
+            id == self.receives_done && (pool.is_some() || id < self.receives_posted),
             "receive completion {id}, {} is next",
             self.receives_done
+        );
+        ensure!(
+            id < self.takes.len(),
+            "receive completion {id} of {}",
+            self.takes.len()
         );
         self.receives_done += 1;
         if w.status != Status::Success {
@@ -394,21 +483,30 @@ impl<'p> Side<'p> {
         ensure!(!self.receive_error, "receive {id}: success after an error");
         self.receives_done_well += 1;
         let o = &self.plan.ops[1 - self.side][self.takes[id]];
+        let key = o.invalidates.map(|k| self.keys[k]);
         let opcode = match (o.kind, o.imm) {
             (Kind::Write, _) => CqeOpcode::RecvWriteImm,
             (_, Some(_)) => CqeOpcode::RecvImm,
+            _ if key.is_some() => CqeOpcode::RecvInv,
             _ => CqeOpcode::Recv,
         };
         ensure!(
-            (w.opcode, w.byte_len as usize, w.immediate) == (opcode, o.len, o.imm),
-            "receive {id}: {w:?}; expected {opcode}, {} bytes, {:x?}",
+            (w.opcode, w.byte_len as usize, w.immediate, w.invalidated)
+                == (opcode, o.len, o.imm, key),
+            "receive {id}: {w:?}; expected {opcode}, {} bytes, {:x?}, {key:x?}",
             o.len,
             o.imm
         );
-        if o.kind == Kind::Send {
-            memory.check_received(self.index, o)?;
+        match pool {
+            Some(p) => {
+                memory.check_received(memory.slot(w.id as usize), o, true)?;
+                p.take_back(w.id as usize)
+            }
+            None if o.kind == Kind::Send => {
+                memory.check_received(memory.room(self.index, o), o, false)
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
     pub fn describe(&self) -> String {
         format!(
@@ -426,11 +524,28 @@ impl<'p> Side<'p> {
         )
     }
 }
+fn post<S: MayPostSends>(
+    q: &mut Qp<S>,
+    requests: Vec<SendRequest<'_>>,
+    at_once: bool,
+) -> Result<()> {
+    let count = requests.len();
+    if at_once {
+        let given = q.post_sends(requests);
+        let given = given.map_err(|(at, e)| anyhow::anyhow!("request {at} of {count}: {e}"))?;
+        ensure!(given == count, "{given} of {count} requests given");
+        return Ok(());
+    }
+    for x in &requests {
+        q.post_send(x)?;
+    }
+    Ok(())
+}
 /// A request for a message.
 fn request<'a>(
     plan: &QpPlan,
     side: usize,
-    remote: RemoteMemory,
+    remote: &Remote,
     o: &Op,
     pieces: &'a [Sge<'a>],
     memory: &'a Memory,
@@ -438,7 +553,7 @@ fn request<'a>(
 ) -> Result<SendRequest<'a>> {
     let other = 1 - side;
     let at = |from: usize| {
-        let mut m = remote.slice(from as u32..(from + o.len) as u32)?;
+        let mut m = remote.target.slice(from as u32..(from + o.len) as u32)?;
         if o.bad_key {
             m.rkey ^= 0x0f00;
         }
@@ -451,7 +566,10 @@ fn request<'a>(
     };
     let word = || at(plan.atomics_at(other) + 8 * o.remote);
     let mut r = match o.kind {
-        Kind::Send => SendRequest::send(data),
+        Kind::Send => match o.invalidates {
+            Some(k) => SendRequest::send_invalidate(data, remote.keys[k]),
+            None => SendRequest::send(data),
+        },
         Kind::Write => SendRequest::write(data, at(o.remote)?),
         Kind::Read => SendRequest::read(pieces, at(plan.written[other] + o.remote)?),
         Kind::CompareSwap(compare, swap) => match pieces {
@@ -480,7 +598,7 @@ fn request<'a>(
     Ok(r)
 }
 /// Cuts a place into up to `most` pieces.
-fn cut<'m>(
+pub fn cut<'m>(
     r: &mut Random,
     mr: &'m rocenic_driver::Mr,
     place: Range<usize>,

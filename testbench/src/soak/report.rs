@@ -1,30 +1,40 @@
 //! The campaign's summary.
-use super::coverage::{Fault, STATES, bin, legal, opcodes};
+use super::coverage::{Fault, STATES, bin, impossible, opcodes};
 use super::{State, capabilities};
 use rocenic_contract::opcode::Position;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Injections each bin should have.
 pub const ENOUGH: u64 = 100;
 
-/// What was done, the table of bins, and the failures with the commands that replay them.
+/// What was done, the table of bins, and the failures with the commands that replay them; in Markdown.
 pub fn table(s: &State) -> String {
     let mut t = String::new();
     let mut line = |l: String| t.push_str(&(l + "\n"));
     line(format!(
-        "seed {}: {} episodes, {} packets, {} messages on {} queue pairs, {} completions, {} cycles",
-        s.seed, s.next, s.packets, s.messages, s.queue_pairs, s.completions, s.cycles
+        "Seed {}: {} episodes, {} packets, {} messages on {} queue pairs, {} completions, {} cycles, {} failures.\n",
+        s.seed,
+        s.next,
+        s.packets,
+        s.messages,
+        s.queue_pairs,
+        s.completions,
+        s.cycles,
+        s.failures.len()
     ));
     let counts: Vec<String> = s.counts.iter().map(|(k, n)| format!("{k} {n}")).collect();
-    line(counts.join(", "));
-    let mut head = format!("{:<24}{:<8}", "injections", "");
-    for f in Fault::ALL {
-        for state in STATES {
-            let _ = write!(head, "{:>11}", short(f, &state.to_string()));
-        }
-    }
-    line(head);
+    line(format!("{}.\n", counts.join(", ")));
+    let names: Vec<&str> = Fault::ALL.iter().map(|f| f.name()).collect();
+    line(format!(
+        "Confirmed injections by the state of the queue pair that the packet goes to: {}.\n",
+        names.join(" / ")
+    ));
+    let states: Vec<String> = STATES.iter().map(|s| s.to_string()).collect();
+    line(format!("| packet | position | {} |", states.join(" | ")));
+    line(format!("|---|---|{}", "---:|".repeat(STATES.len())));
     let (mut filled, mut bins, mut least) = (0, 0, u64::MAX);
+    let mut reasons = BTreeSet::new();
     for o in opcodes(capabilities()) {
         let position = match o.position {
             Position::First => "first",
@@ -32,45 +42,41 @@ pub fn table(s: &State) -> String {
             Position::Last => "last",
             Position::Only => "only",
         };
-        let mut row = format!("{:<24}{position:<8}", o.name);
-        for f in Fault::ALL {
-            for state in STATES {
-                if !legal(f, o, state) {
-                    let _ = write!(row, "{:>11}", "-");
+        let mut row = format!("| {} | {position} |", o.name);
+        for state in STATES {
+            let mut cell = vec![];
+            for f in Fault::ALL {
+                if let Some(why) = impossible(f, o, state) {
+                    reasons.insert(why);
+                    cell.push("–".to_owned());
                     continue;
                 }
                 let n = s.bins.get(&bin(f, o, state)).copied().unwrap_or_default();
-                let _ = write!(row, "{n:>11}");
+                cell.push(n.to_string());
                 bins += 1;
                 filled += u64::from(n >= ENOUGH);
                 least = least.min(n);
             }
+            let _ = write!(row, " {} |", cell.join(" / "));
         }
         line(row);
     }
     line(format!(
-        "{filled} of {bins} bins have at least {ENOUGH} confirmed injections; the least filled has {least}"
+        "\n{filled} of {bins} bins have at least {ENOUGH} confirmed injections; the least filled has {least}.\n"
     ));
+    line("Bins that no packet can be in (–):\n".into());
+    for r in reasons {
+        line(format!("- {r}."));
+    }
     for f in &s.failures {
-        line(format!("episode {}: {}", f.episode, f.what));
+        line(format!("\nEpisode {}: {}\n", f.episode, f.what));
         let focus = f.focus.as_ref().map(|f| format!(" --focus {f}"));
         line(format!(
-            "  replay: cargo xtask soak --seed {} --episode {}{}",
+            "    cargo xtask soak --seed {} --episode {}{}",
             s.seed,
             f.episode,
             focus.unwrap_or_default()
         ));
     }
-    line(format!("{} failures", s.failures.len()));
     t
-}
-fn short(f: Fault, state: &str) -> String {
-    let f = match f {
-        Fault::Drop => "drop",
-        Fault::Duplicate => "dup",
-        Fault::Reorder => "late",
-        Fault::Corrupt => "flip",
-        Fault::NotReady => "rnr",
-    };
-    format!("{f}/{state}")
 }
