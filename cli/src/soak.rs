@@ -11,6 +11,7 @@ use std::time::Instant;
 Examples:
   rocenic soak --packets 20000              # some minutes
   rocenic soak --packets 1000000 --resume   # goes on where the last one ended
+  rocenic soak --packets 0 --resume         # only the summary of what was done
   rocenic soak --seed 1 --episode 7         # one episode again, with its capture")]
 pub struct Args {
     /// Ends when both NICs together have sent this many frames
@@ -22,7 +23,8 @@ pub struct Args {
     /// Go on where the last campaign of this seed was interrupted or ended
     #[arg(long)]
     resume: bool,
-    /// Where the campaign's state is kept (default: `soak/seed-N.json` in the target directory)
+    /// Where the campaign's state is kept (default: `soak/seed-N.json` in the target directory); its summary
+    /// in Markdown is beside it
     #[arg(long)]
     state: Option<PathBuf>,
     /// Run this episode alone, and leave its capture in the target directory
@@ -88,7 +90,10 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
             );
         }
     }
+    let summary = path.with_extension("md");
+    std::fs::write(&summary, table(&s))
+        .with_context(|| format!("cannot write {}", summary.display()))?;
     print!("{}", table(&s));
-    println!("{}", path.display());
+    println!("\n{}, {}", path.display(), summary.display());
     Ok(ExitCode::from(u8::from(!s.failures.is_empty())))
 }

@@ -97,9 +97,9 @@ impl Logic for RqFlush {
         let requeue = now.step == Step::Requeue;
         let start = go && fin.op == QpOpKind::Error;
         let forget = go && (fin.op == QpOpKind::Create || fin.op == QpOpKind::Reset);
-        // `fin` may wait for a WQE that is being dealt
+        // not held up by a token: the token waits for a doorbell that was taken just before it came
         let posted = self.posted.val();
-        let open = (!hold || posted.dealt) && !requeue;
+        let open = !requeue;
         let post = self.posted_valid.val() && open;
         self.posted_ready.next = self.work.put_ready.val() && open;
         self.work.put_valid.next = start || requeue || post;

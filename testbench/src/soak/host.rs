@@ -36,6 +36,8 @@ pub struct Seen {
     /// Messages into shared receive queues, and events that few receives are left there.
     pub shared: u64,
     pub limits: u64,
+    /// Queue pairs of former lives that used a shared queue: the device says when they are through with it.
+    shared_before: Vec<u32>,
     pub cycles: u64,
 }
 
@@ -126,6 +128,9 @@ impl Host<'_> {
         let now = c.now_ns();
         for s in &mut sides {
             s.close(now, &mut seen.times);
+            if pool.is_some() {
+                seen.shared_before.push(s.number());
+            }
         }
         Ok(())
     }
@@ -333,6 +338,7 @@ fn events(
             |s: &Side<'_>| matches!(s.plan.end, End::BadKey { side, .. } if side != s.side);
         let ok = match (e.event, s) {
             (Event::CommEstablished, s) => s.is_some(),
+            (Event::LastWqeReached, _) => seen.shared_before.contains(&e.number),
             (Event::QpAccessError, Some(s)) => refused(s),
             (Event::SqDrained, Some(s)) => {
                 seen.drains += 1;

@@ -274,6 +274,26 @@ fn operations_of_other_queue_pairs_pass_a_flush_that_is_under_way() {
 }
 
 #[test]
+fn a_doorbell_in_any_cycle_of_an_operation_holds_up_neither() {
+    /// An operation takes fewer.
+    const CYCLES: u64 = 60;
+    let mut b = one(256);
+    let other = QPN + 1;
+    b.connect(other, Qp::new(PD, 256, 5));
+    for wait in 0..CYCLES {
+        let cfg = b.configs[&QPN];
+        b.start_op(QpOpKind::Modify, QPN, cfg);
+        b.step(wait);
+        b.ring(other);
+        b.wait_op();
+    }
+    b.post(other, buffer(0, 64));
+    b.ring(other);
+    b.send(other, packet(op::SEND_ONLY, 5, 64));
+    b.check();
+}
+
+#[test]
 fn an_operation_waits_for_the_writes_of_the_packets_before_it() {
     let mut b = one(256);
     b.host.borrow_mut().hold_dones = true;
