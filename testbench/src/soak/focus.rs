@@ -69,6 +69,11 @@ impl Focus {
     pub fn starves(&self) -> bool {
         self.wanted.iter().any(|w| w.1 & bit(Fault::NotReady) != 0)
     }
+    /// Only answers are wanted.
+    pub fn is_of_answers(&self) -> bool {
+        let mut all = self.wanted.iter().filter_map(|w| opcode::info(w.0));
+        all.all(|o| o.direction == Direction::Response)
+    }
     /// The wire's faults with those that are wanted.
     pub fn aim(&self, all: &Faults) -> Vec<(u8, Faults)> {
         let aim = |&(code, set): &(u8, u8)| {

@@ -143,7 +143,7 @@ impl State {
                 }
             }
         }
-        let turn = self.next as usize;
+        let turn = (self.next - self.next.div_ceil(4)) as usize;
         (!open.is_empty()).then(|| open.swap_remove(turn % open.len()))
     }
     fn add(&mut self, e: &Episode) {

@@ -101,11 +101,12 @@ impl Op {
 pub enum End {
     /// With everything done.
     Done,
-    /// This side puts it into ERROR, or RESET, after so many of its own messages.
+    /// This side puts it into ERROR, or RESET, after so many of its own messages, when this many are under way.
     Fails {
         side: usize,
         after: usize,
         reset: bool,
+        open: usize,
     },
     /// This side posts so many receives and no more; the other one asks a few times.
     Starves { side: usize, after: usize },
@@ -264,7 +265,7 @@ impl Plan {
         let counts: &[usize] = match focus {
             None => &[1, 2, 8, 16, 32, 64, 64],
             // the more of each is under way when it ends
-            Some(_) if ends_badly => &[16, 32],
+            Some(_) if ends_badly => &[16],
             Some(_) => &[16, 32, 64],
         };
         let count = pick(&mut r, counts);
@@ -457,19 +458,24 @@ impl QpPlan {
             let share = match (about.focus.map(|f| f.state), q.listens) {
                 // who only listens to the end has little to say then
                 (Some(QpState::Rtr), Some((s, _))) if s == side => 1,
+                // what the other one says is of no use, and it would wait for answers for long
+                (Some(QpState::Error | QpState::Reset), _)
+                    if side != some && about.focus.is_some_and(Focus::is_of_answers) =>
+                {
+                    1
+                }
                 (Some(QpState::Error | QpState::Reset), _) => share.min(100),
                 _ => share,
             };
             q.fill(r, side, pmtu.bytes(), share, KEYS / count, about);
         }
         if about.ends_badly && (about.focus.is_some() || r.percent(60)) {
-            q.end_badly(r, about);
+            q.end_badly(r, some, about);
         }
         q
     }
-    fn end_badly(&mut self, r: &mut Random, about: &About<'_>) {
+    fn end_badly(&mut self, r: &mut Random, side: usize, about: &About<'_>) {
         self.drains = [0; 2];
-        let side = r.below(2) as usize;
         // early, when there is a focus: the rest is late then
         let most = self.ops[side].len() as u64;
         let focused = about.focused_end();
@@ -499,7 +505,14 @@ impl QpPlan {
             }
             _ => {
                 let after = at;
-                self.end = End::Fails { side, after, reset };
+                let left = self.ops[side].len() - after;
+                let open = if focused { left.min(5) } else { 0 };
+                self.end = End::Fails {
+                    side,
+                    after,
+                    reset,
+                    open,
+                };
             }
         }
     }

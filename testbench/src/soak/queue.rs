@@ -190,7 +190,16 @@ impl<'p> Side<'p> {
     /// Goes to the state that is due, if one is.
     pub fn turn(&mut self, c: &Context, now: u64, times: &mut Times) -> Result<()> {
         let (fails, reset) = match self.plan.end {
-            End::Fails { side, after, reset } if side == self.side => (self.done >= after, reset),
+            End::Fails {
+                side,
+                after,
+                reset,
+                open,
+            } if side == self.side => {
+                let under_way = self.posted - self.done;
+                let left = self.ops().len() - self.done;
+                (self.done >= after && under_way >= open.min(left), reset)
+            }
             _ => (false, false),
         };
         let abandoned = self.peer_failed && self.posted == self.done;
