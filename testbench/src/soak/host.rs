@@ -289,7 +289,7 @@ impl Host<'_> {
             q.poll(16, &mut done)?;
         }
         ensure!(done.is_empty(), "completions nobody expects: {done:?}");
-        events(c, sides, pool.as_deref_mut(), seen)?;
+        events(c, sides, pool, seen)?;
         Ok(over)
     }
 }
