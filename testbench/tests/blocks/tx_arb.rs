@@ -1,5 +1,6 @@
 //! `roce::TxArb`
 use crate::beats::{recv_frame, same, send_frame};
+use rocenic_contract::{opcode, syndrome};
 use rocenic_hdl::cfg::QP_W;
 use rocenic_hdl::roce::TxArb;
 use rocenic_hdl::types::*;
@@ -15,6 +16,7 @@ struct Bench {
     epoch: ChannelSource<EpochSet>,
     tx: ChannelSink<TxReady>,
     p: ChannelSink<Beat>,
+    unasked: ChannelSink<AckIn>,
 }
 fn bench() -> Bench {
     let mut dut = Dut::new(TxArb::default());
@@ -25,6 +27,7 @@ fn bench() -> Bench {
         epoch: dut.source("epoch"),
         tx: dut.sink("tx"),
         p: dut.sink("p"),
+        unasked: dut.sink("unasked"),
         dut,
     };
     b.dut.reset();
@@ -190,4 +193,65 @@ fn nothing_is_chosen_while_held_and_nothing_is_lost() {
     b.dut.set("hold", 0);
     b.dut.steps(100);
     assert_eq!(b.tx.len(), 40);
+}
+
+#[test]
+fn packets_of_unreliable_connections_that_would_ask_tell_once_that_they_have_left() {
+    let mut b = bench();
+    let mut r = b.dut.random("unasked");
+    let stale = 4;
+    b.epoch.send(&EpochSet {
+        qpn: bits(stale),
+        epoch: bits(1),
+    });
+    b.dut.steps(5);
+    for round in 0..12 {
+        // back-pressure, in the last rounds such that it stops the packets for a while
+        let blocked = round >= 8;
+        b.unasked.set_pause(match blocked {
+            true => Pause::Always,
+            false => Pause::random(r.next_u64(), [0, 50, 90][round % 3]),
+        });
+        b.tx.set_pause(Pause::random(r.next_u64(), [0, 40][round % 2]));
+        let (mut left, mut told) = (vec![], vec![]);
+        for n in 0..60 {
+            let qpn = r.within(3, 6);
+            let unreliable = r.percent(60);
+            let mut t = packet(qpn, 0, n, 0);
+            t.pkt.opcode = bits(match unreliable {
+                true => opcode::UC_SEND_ONLY,
+                false => opcode::RC_SEND_ONLY,
+            });
+            t.pkt.ack_req = r.percent(70);
+            b.data.send(&t);
+            if qpn == stale {
+                continue;
+            }
+            left.push(n);
+            if unreliable && t.pkt.ack_req {
+                told.push((qpn, n));
+            }
+        }
+        b.dut.steps(1000);
+        if blocked {
+            assert!(b.tx.len() < left.len(), "more leave than can be told");
+            b.unasked.set_pause(Pause::Never);
+            b.dut.steps(1000);
+        }
+        let sent: Vec<u64> = std::iter::from_fn(|| b.tx.try_recv())
+            .map(|t| psn(&t))
+            .collect();
+        assert_eq!(sent, left, "round {round}");
+        let said = std::iter::from_fn(|| b.unasked.try_recv());
+        let said: Vec<_> = said
+            .map(|a| {
+                assert_eq!(
+                    (a.field("own"), a.field("syndrome")),
+                    (1, syndrome::ACK.into())
+                );
+                (a.field("qpn"), a.field("psn"))
+            })
+            .collect();
+        assert_eq!(said, told, "round {round}");
+    }
 }

@@ -262,6 +262,7 @@ pub const TRANSPORT: &[Row] = &[
             "a_local_invalidate_waits_for_all_before_it_and_all_behind_it_wait_for_what_uses_its_key",
             "local_invalidates_among_losses_take_each_key_away_once_and_give_each_once",
             "a_local_invalidate_that_cannot_be_done_fails_in_its_turn",
+            "a_drained_queue_finishes_the_key_that_it_has_begun_and_begins_no_other",
             "a_queue_pair_made_anew_does_not_hear_of_the_key_of_its_earlier_life",
             "a_local_invalidate_ends_all_use_of_its_key_before_it_completes",
         ],
@@ -280,6 +281,7 @@ pub const TRANSPORT: &[Row] = &[
             "a_failed_send_of_an_unreliable_connection_flushes_and_is_gone_on_behind",
             "messages_of_an_unreliable_connection_arrive_and_a_failed_send_does_not_end_it",
             "messages_of_an_unreliable_connection_arrive_whole_or_not_at_all",
+            "packets_of_unreliable_connections_that_would_ask_tell_once_that_they_have_left",
         ],
     ),
     row(

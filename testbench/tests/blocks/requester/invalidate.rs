@@ -1,6 +1,7 @@
 //! Local invalidates.
 use super::*;
 use WqeOpcode::{LocalInv, RegMr};
+use rocenic_contract::cqe;
 
 #[test]
 fn a_local_invalidate_waits_for_all_before_it_and_all_behind_it_wait_for_what_uses_its_key() {
@@ -138,6 +139,45 @@ fn a_key_is_made_valid_between_what_is_before_and_what_is_behind_it() {
     b.all_good();
     assert_eq!((b.invs.len(), b.regs.len(), b.passed.len()), (4, 4, 4));
     assert_eq!(b.qps[&60].next_psn, b.qps[&60].epsn, "they take no PSN");
+}
+
+#[test]
+fn a_drained_queue_finishes_the_key_that_it_has_begun_and_begins_no_other() {
+    let mut b = Bench::new();
+    b.delay = (100, 300);
+    b.open(70, |c| c.pmtu = 1.into());
+    let mut stopped = 0;
+    for round in 0..60 {
+        b.drained.clear();
+        for how in [Write, LocalInv, RegMr, Send, LocalInv, Write] {
+            let len = if how == Write { 600 } else { 0 };
+            let w = b.work(70, how, len, SIGNALED);
+            b.post(70, w);
+        }
+        b.bell(70);
+        b.steps(round * 53 % 2500);
+        let mut cfg = b.qps[&70].cfg;
+        cfg.state = cmd::qp_state::SQD.into();
+        b.command(QpOpKind::Modify, 70, cfg);
+        b.finish_commands();
+        b.until(20_000, "the event", |b| !b.drained.is_empty());
+        let done = b.qps[&70].cqes.len();
+        let changed = b.invs.len() + b.regs.len();
+        let key = |c: &&Cqe| c.opcode >= cqe::opcode::LOCAL_INV;
+        let complete = b.qps[&70].cqes.iter().filter(key).count();
+        assert_eq!(changed, complete, "round {round}: every key is complete");
+        b.steps(1500);
+        assert_eq!(b.invs.len() + b.regs.len(), changed, "round {round}");
+        assert_eq!((b.qps[&70].cqes.len(), b.drained.len()), (done, 1));
+        stopped += usize::from(done < b.qps[&70].posted.len());
+        cfg.state = cmd::qp_state::RTS.into();
+        b.command(QpOpKind::Modify, 70, cfg);
+        b.until(20_000, "the rest", |b| b.idle());
+    }
+    b.all_good();
+    println!("stopped on the way {stopped} times of 60");
+    assert!(stopped > 20 && stopped < 60);
+    assert_eq!((b.invs.len(), b.regs.len()), (120, 60));
 }
 
 #[test]
