@@ -101,8 +101,11 @@ impl Focus {
     }
     /// How often messages of a shape come.
     pub fn weight(&self, s: &Shape, usual: u64) -> u64 {
-        let wanted = self.wanted.iter().filter_map(|w| opcode::info(w.0));
-        let wanted = wanted.filter(|o| has(s, o)).count();
+        let wanted = || self.wanted.iter().filter_map(|w| opcode::info(w.0));
+        // ACKs come with everything
+        let acks = wanted().all(|o| o.class == Class::Ack);
+        let wanted = wanted().filter(|o| (acks || o.class != Class::Ack) && has(s, o));
+        let wanted = wanted.count();
         if wanted > 0 { 8 * usual } else { 1 }
     }
 }

@@ -24,7 +24,9 @@ use crate::system::{NicReport, Pair, PairConfig, exchange};
 use anyhow::{Context, Result};
 use coverage::Bins;
 use host::{Host, Seen};
+use rocenic_contract::cmd::qp_state::QpState;
 use rocenic_contract::counters::Counter;
+use rocenic_contract::opcode::Direction;
 use rocenic_sim::verilate::Library;
 use rocenic_sim::wire::FaultLog;
 use serde::{Deserialize, Serialize};
@@ -134,7 +136,11 @@ impl State {
             if n.unwrap_or_default() >= report::ENOUGH {
                 continue;
             }
-            match open.iter_mut().find(|x| x.state == state) {
+            // what comes to a queue pair after its end, and what had been asked for before it, need different traffic
+            let apart = matches!(state, QpState::Error | QpState::Reset);
+            let answer = o.direction == Direction::Response;
+            let fits = |x: &&mut Focus| x.state == state && (!apart || x.is_of_answers() == answer);
+            match open.iter_mut().find(fits) {
                 Some(x) => x.add(f, o),
                 None => {
                     let mut x = Focus::new(state);

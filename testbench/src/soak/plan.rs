@@ -265,6 +265,7 @@ impl Plan {
         let counts: &[usize] = match focus {
             None => &[1, 2, 8, 16, 32, 64, 64],
             // the more of each is under way when it ends
+            Some(f) if f.is_of_answers() => &[32],
             Some(_) if ends_badly => &[16],
             Some(_) => &[16, 32, 64],
         };
@@ -363,6 +364,7 @@ impl Life {
         let pmtu = pick(&mut r, pmtus);
         // a timeout is longer than a round trip behind all that is under way; a silent peer is waited for eight times
         let loads: &[_] = match (about.slow, about.ends_badly) {
+            (false, true) if about.focus.is_some_and(Focus::is_of_answers) => &[(1 << 18, 4)],
             (false, true) if about.focus.is_some() => &[(1 << 16, 2)],
             (true, true) => &[(1 << 15, 4)],
             (true, false) => &[(1 << 15, 4), (1 << 17, 5), (1 << 19, 6)],
@@ -506,7 +508,7 @@ impl QpPlan {
             _ => {
                 let after = at;
                 let left = self.ops[side].len() - after;
-                let open = if focused { left.min(5) } else { 0 };
+                let open = if focused { left.min(12) } else { 0 };
                 self.end = End::Fails {
                     side,
                     after,
