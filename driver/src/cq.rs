@@ -268,6 +268,8 @@ impl CqInner {
                 e.flags
             )));
         }
+        // asked before the entry is given back: who posts may use its slot at once
+        let told = !receive && status != Status::Success && queues.sq.fail(e.wqe_index);
         let (id, name) = if receive {
             (queues.rq.retire(e.wqe_index), "receive")
         } else {
@@ -280,7 +282,7 @@ impl CqInner {
                 e.qpn
             ))
         })?;
-        if !receive && status != Status::Success && queues.sq.fail(e.wqe_index) {
+        if told {
             return Ok(None);
         }
         if status == Status::Success {

@@ -33,7 +33,7 @@ module axi_write_proof (
     wire line_go = cq_go || event_go;
 
     // bursts that the bus has and has not answered
-    logic [11:0] under_way = 0;
+    logic [12:0] under_way = 0;
     // beats of payload that were granted and have not come
     logic [7:0] promised = 0;
     logic answered = 0, worked = 0, stood = 0;
@@ -60,7 +60,6 @@ module axi_write_proof (
         assume (!b_valid || under_way != 0);
         // no more beats than were granted
         assume (!p_w_valid || promised != 0);
-        assume (under_way < 2048);
     end
     (* hierconn *) wire \dut.lines__i_ready ;
 
@@ -69,10 +68,12 @@ module axi_write_proof (
     wire modest = !p_go || promised < `AHEAD;
     wire stands = !stood || (aw_valid && {aw[14], aw[7]} == aw_was);
     wire counted = \dut.in_flight_q == under_way + aw_valid + answered;
+    // no more than the counter of writes in flight was made for
+    wire few = \dut.in_flight_q <= 2048;
     wire quiet = !idle || (under_way == 0 && !aw_valid);
     wire stopped = !stop || !(p_go || line_go);
     always_comb begin
-        `PROVE(first || (one_grant && fair && modest && stands && counted && quiet && stopped))
+        `PROVE(first || (one_grant && fair && modest && stands && counted && few && quiet && stopped))
         `COVER(1, p_passed == 1 && p_go)
         `COVER(2, line_passed == 1 && line_go)
         `COVER(3, cq_passed == 1 && cq_go)
