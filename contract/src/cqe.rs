@@ -22,7 +22,7 @@ layout! { ($)
     SRC_QPN src_qpn: u32 [24];
     /// Zero.
     RESERVED0 reserved0: u8;
-    /// Vendor syndrome: `rules::Check`, says which check failed.
+    /// Vendor syndrome of a receive: `rules::Check`, says which check failed; 0 for a send.
     SYNDROME syndrome: u32;
     /// Low half of the device's cycle counter.
     TIMESTAMP timestamp: u32;

@@ -3,7 +3,7 @@
 //! combination that can occur ([`applies`]), and a test walks through all of them.
 //!
 //! Checks are made in the order of their numbers; the first that fails decides. A check's number is also the vendor
-//! syndrome of the CQE or EQE that reports it.
+//! syndrome of a receive's CQE and of the responder's EQE; what the requester reports has its status alone.
 use crate::cmd::qp_state::QpState;
 use crate::cmd::transport::QpTransport;
 use crate::counters::Counter;
@@ -104,7 +104,7 @@ values! {
     NAK_OPERATIONAL NakOperational = 68;
     /// RNR NAK.
     RNR Rnr = 69;
-    /// Response of the wrong kind or length, or with a reserved syndrome.
+    /// Response of the wrong kind or length, or a NAK with a reserved code. An AETH of a reserved kind is STALE.
     BAD_RESPONSE BadResponse = 70;
     /// Local key of the place a response goes to.
     RESPONSE_LKEY ResponseLkey = 71;

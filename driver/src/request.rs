@@ -117,7 +117,8 @@ impl<'a> SendRequest<'a> {
     }
     /// Makes a region valid again, under its next key, which it has from here on: pieces and remote memory taken from it now
     /// are good for requests behind this one. A request of the queue pair's own protection domain or a message must have
-    /// taken the old key away, as [`SendRequest::local_invalidate`] does, or this one fails.
+    /// taken the old key away, as [`SendRequest::local_invalidate`] does, or this one fails. When posting it is refused (a full
+    /// queue, say), the region is without a key of use until another one of these, or [`Mr::rekey`](crate::Mr::rekey), is done.
     pub fn register(mr: &mut Mr) -> Self {
         SendRequest {
             imm_or_invkey: mr.next_key(),

@@ -504,7 +504,13 @@ impl Qp<Rts> {
 impl Qp<Rts> {
     /// Goes on sending after a request of an unreliable connection has failed; those behind it were flushed. (A reliable
     /// connection that has failed has to be made anew.)
+    /// Refused before all requests that were posted have been polled: the device must have flushed them.
     pub fn recover(&mut self) -> Result<()> {
+        let left = self.core.queues().sq.used();
+        if left > 0 {
+            let what = format!("{left} requests have not completed; poll their completions first");
+            return Err(self.core.refused("recover", what));
+        }
         self.core.modify(ModifyQp {
             new_state: QpState::Rts.number(),
             ..Default::default()

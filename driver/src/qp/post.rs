@@ -89,7 +89,7 @@ pub(crate) fn receive_entry(
 }
 
 impl Core {
-    fn refused(&self, call: &'static str, what: impl Into<String>) -> Error {
+    pub(super) fn refused(&self, call: &'static str, what: impl Into<String>) -> Error {
         Error::BadRequest {
             object: self.name(),
             call,

@@ -270,7 +270,14 @@ impl Logic for Cmd {
                     QpOpKind::Modify
                 }
             }
-            qp_state::index::ERROR => QpOpKind::Error,
+            // a second time changes nothing: what was flushed is not flushed again
+            qp_state::index::ERROR => {
+                if entry.cfg.state == bits::<3>(qp_state::ERROR) {
+                    QpOpKind::Modify
+                } else {
+                    QpOpKind::Error
+                }
+            }
             _ => QpOpKind::Modify,
         };
         let sq = self.sq_view.val();

@@ -173,9 +173,11 @@ impl Logic for Completer {
         let may_tell = !busy && self.unas.room.val();
         let may_retire =
             may_tell && self.cqes.room.val() && self.faults.room.val() && self.rewinds.room.val();
-        let go_rec = !busy && self.rec_valid.val() && apart(rec.rec.qpn, ev);
-        let go_ack = !busy && self.ack_valid.val() && apart(ack.qpn, ev) && !go_rec;
-        let free_1 = !go_rec && !go_ack;
+        // first, so that no departure of a later packet (UC) makes a WQE complete that has failed; its record came long before
+        let go_fault = !busy && self.fault_rec_valid.val() && apart(fault_rec.qpn, ev);
+        let go_rec = !busy && self.rec_valid.val() && apart(rec.rec.qpn, ev) && !go_fault;
+        let go_ack = !busy && self.ack_valid.val() && apart(ack.qpn, ev) && !go_rec && !go_fault;
+        let free_1 = !go_rec && !go_ack && !go_fault;
         let go_a = may_retire
             && place_a.active
             && !place_a.busy
@@ -188,9 +190,8 @@ impl Logic for Completer {
             && free_1
             && !go_a;
         let free_2 = free_1 && !go_a && !go_b;
-        let go_fault = !busy && self.fault_rec_valid.val() && apart(fault_rec.qpn, ev) && free_2;
-        let go_late = !busy && self.late_valid.val() && apart(late, ev) && free_2 && !go_fault;
-        let free_3 = free_2 && !go_fault && !go_late;
+        let go_late = !busy && self.late_valid.val() && apart(late, ev) && free_2;
+        let free_3 = free_2 && !go_late;
         let go_op = may_tell
             && self.op_valid.val()
             && !self.op_done.q.val()
@@ -274,8 +275,10 @@ impl Logic for Completer {
                 QpOpKind::Create | QpOpKind::Reset | QpOpKind::StartSq => true,
                 _ => false,
             },
+            // ERROR and SQE flush what is posted, whatever was known of it
             error: match op.kind {
                 QpOpKind::Error => true,
+                QpOpKind::Modify => op.cfg.state == qp_state::SQE,
                 _ => false,
             },
             live: takes_acks(op.cfg.state),
@@ -341,8 +344,9 @@ impl Logic for Completer {
                     };
                     tell = true;
                 }
-                // from SQE to RTS: nothing is outstanding
-                if d.again && c.flush {
+                // from SQE to RTS: nothing is outstanding. A query that comes before SQE does changes nothing
+                let recovers = d.again && c.flush && c.stopped;
+                if recovers {
                     n = CplCtx {
                         listed: c.listed,
                         oldest: c.oldest,
@@ -356,9 +360,10 @@ impl Logic for Completer {
                     };
                     tell = true;
                 }
-                n.live = d.live && !d.error;
+                n.live = d.live && !d.error && (d.forget || recovers || !c.flush);
                 if d.error {
                     n.flush = true;
+                    n.stopped = true;
                     n.timer.armed = false;
                     kick = true;
                 }

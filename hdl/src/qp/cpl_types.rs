@@ -61,6 +61,8 @@ pub struct CplCtx {
     pub live: Bit,
     /// In error: flushes.
     pub flush: Bit,
+    /// The state says so, too.
+    pub stopped: Bit,
     /// Stands in the FIFO or is being looked at.
     pub listed: Bit,
     /// Something changed meanwhile: look again.
@@ -89,6 +91,8 @@ pub struct CplCtx {
     pub rnr: Bit,
     pub rewind: Bit,
     pub hold: Bit,
+    /// `send_sched` was told to wait, and not yet to go on.
+    pub held: Bit,
     /// The oldest WQE that is not complete fails with this.
     pub doomed: Bit,
     pub doom: Bits<8>,

@@ -33,6 +33,7 @@ pub mod rx_path;
 pub mod rx_retire;
 pub mod rx_scatter;
 pub mod rx_types;
+pub mod sched_stages;
 pub mod segmenter;
 pub mod send_sched;
 pub mod sge_keys;

@@ -109,8 +109,9 @@ impl Logic for RetireRule {
         } else if c.failed {
             o.go_on = false;
         } else if !x.some {
-            // everything is acknowledged: a wait that ends must still be ended
-            o.resend = c.rewind;
+            // everything is acknowledged: a wait that ends must still be ended. Nothing else: what follows may be a local
+            // operation, which must not begin twice
+            o.resend = c.rewind && c.held;
             n.rewind = false;
             n.doomed = false;
         } else if !x.known {
@@ -166,6 +167,9 @@ impl Logic for RetireRule {
         }
         if !o.go_on {
             n.listed = false;
+        }
+        if o.resend {
+            n.held = c.hold;
         }
         let mine = ev.kind == CplKind::Retire;
         // once a turn is enough

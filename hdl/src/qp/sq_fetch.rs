@@ -32,6 +32,7 @@ use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
 use crate::stream::Skid;
 use crate::types::*;
+use rocenic_contract::cmd::qp_state;
 use rocenic_contract::{counters, wqe};
 use rtl::{clocks, regs, rtl};
 use rust_hdl_core::prelude::*;
@@ -220,6 +221,7 @@ impl Logic for SqFetch {
             whole: push.whole && push_qpn.get_bits::<{ 24 - QP_W }>(QP_W) == 0,
             error: match op.kind {
                 QpOpKind::Error => true,
+                QpOpKind::Modify => op.cfg.state == qp_state::SQE,
                 _ => false,
             },
         };
