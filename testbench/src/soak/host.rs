@@ -123,6 +123,14 @@ impl Host<'_> {
                 late.len()
             );
         }
+        // what is told of this life is not left for the next, whose queue pairs may have the same numbers
+        events(c, &mut sides, pool.as_mut(), seen)?;
+        if let Some(s) = sides.iter().find(|s| s.owes_drained()) {
+            bail!(
+                "a send queue is drained and nothing says so:\n{}",
+                s.describe()
+            );
+        }
         let completed: Vec<usize> = sides.iter().map(Side::sure).collect();
         memory.check_end(&self.t, life, &completed)?;
         let now = c.now_ns();
@@ -233,7 +241,7 @@ impl Host<'_> {
         let mut now = last;
         while !sides.iter().all(Side::over) {
             for s in sides.iter_mut() {
-                s.turn(c, now, &mut seen.times)?;
+                under_way -= s.turn(c, now, &mut seen.times)?;
                 self.tell(c, s);
             }
             while let Some(w) = self.hear.poll(c) {
@@ -346,7 +354,11 @@ fn events(
             }
             _ => false,
         };
-        ensure!(ok, "event nobody expects: {e:?}");
+        if !ok {
+            let s = sides.iter().find(|s| s.number() == e.number);
+            let s = s.map(Side::describe).unwrap_or_default();
+            bail!("event nobody expects: {e:?}\n{s}");
+        }
     }
     Ok(())
 }

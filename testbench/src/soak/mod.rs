@@ -66,6 +66,9 @@ pub struct Failure {
     pub what: String,
 }
 
+/// One of so many episodes is about nothing in particular. It sends as much as four of the others.
+const OPEN: u64 = 8;
+
 /// Counters whose sums are told.
 const TOLD: [Counter; 12] = [
     Counter::Retries,
@@ -125,9 +128,10 @@ impl State {
             }),
         }
     }
-    /// What the next episode is to be about: three of four fill bins of a state that are not full, each state in turn.
+    /// What the next episode is to be about: all but each [`OPEN`]th fill bins of a state that are not full, each state
+    /// in turn.
     fn focus(&self) -> Option<Focus> {
-        if self.next.is_multiple_of(4) {
+        if self.next.is_multiple_of(OPEN) {
             return None;
         }
         let mut open: Vec<Focus> = vec![];
@@ -149,7 +153,7 @@ impl State {
                 }
             }
         }
-        let turn = (self.next - self.next.div_ceil(4)) as usize;
+        let turn = (self.next - self.next.div_ceil(OPEN)) as usize;
         (!open.is_empty()).then(|| open.swap_remove(turn % open.len()))
     }
     fn add(&mut self, e: &Episode) {

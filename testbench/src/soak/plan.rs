@@ -91,6 +91,10 @@ impl Op {
     pub fn takes_receive(&self) -> bool {
         self.kind == Kind::Send || self.imm.is_some()
     }
+    /// What it takes of the host's budget of bytes under way.
+    pub fn share(&self) -> usize {
+        self.len.max(1)
+    }
     pub fn packets(&self, pmtu: usize) -> usize {
         self.len.div_ceil(pmtu).max(1)
     }

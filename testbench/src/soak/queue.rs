@@ -169,6 +169,10 @@ impl<'p> Side<'p> {
     pub fn drained(&mut self) -> bool {
         !std::mem::replace(&mut self.drained, true) && matches!(self.handle, Handle::Sqd(_))
     }
+    /// Everything has completed in SQD, which the device has not said yet.
+    pub fn owes_drained(&self) -> bool {
+        !self.drained && !self.in_error() && matches!(self.handle, Handle::Sqd(_))
+    }
     fn state(&self) -> QpState {
         match self.handle {
             Handle::Reset(_) => QpState::Reset,
@@ -187,8 +191,8 @@ impl<'p> Side<'p> {
     pub fn close(&mut self, now: u64, times: &mut Times) {
         self.left(self.state(), now, now, times);
     }
-    /// Goes to the state that is due, if one is.
-    pub fn turn(&mut self, c: &Context, now: u64, times: &mut Times) -> Result<()> {
+    /// Goes to the state that is due, if one is; gives the bytes of its messages that will never complete.
+    pub fn turn(&mut self, c: &Context, now: u64, times: &mut Times) -> Result<usize> {
         let (fails, reset) = match self.plan.end {
             End::Fails {
                 side,
@@ -205,6 +209,7 @@ impl<'p> Side<'p> {
         let abandoned = self.peer_failed && self.posted == self.done;
         let every = self.plan.drains[self.side];
         let well = !self.in_error();
+        let mut freed = 0;
         let state = match std::mem::replace(&mut self.handle, Handle::Between) {
             Handle::Rtr(q) if now >= self.listen_until || self.peer_sent => {
                 self.handle = Handle::Rts(q.ready_to_send(&self.to)?);
@@ -213,6 +218,8 @@ impl<'p> Side<'p> {
             Handle::Rts(q) if well && fails && reset => {
                 self.handle = Handle::Reset(q.reset()?);
                 // nothing of it ever completes
+                let lost = &self.ops()[self.done..self.posted];
+                freed = lost.iter().map(Op::share).sum();
                 (self.done, self.receives_done) = (self.posted, self.receives_posted);
                 QpState::Rts
             }
@@ -234,11 +241,11 @@ impl<'p> Side<'p> {
             }
             other => {
                 self.handle = other;
-                return Ok(());
+                return Ok(0);
             }
         };
         self.left(state, now, c.now_ns(), times);
-        Ok(())
+        Ok(freed)
     }
     /// Posts up to `n` of the next messages of at most `budget` bytes; gives their bytes.
     pub fn send(
@@ -266,7 +273,7 @@ impl<'p> Side<'p> {
             if bytes > 0 && bytes + o.len > budget || o.bad_key && !self.peer_sends {
                 break;
             }
-            bytes += o.len.max(1);
+            bytes += o.share();
             count += 1;
         }
         let batch = self.posted..self.posted + count;
@@ -383,7 +390,7 @@ impl<'p> Side<'p> {
         let mut freed = 0;
         for i in self.done..=id {
             let o = &self.ops()[i];
-            freed += o.len.max(1);
+            freed += o.share();
             let silent = i < id;
             ensure!(
                 !(silent && self.send_error.is_some()),
@@ -519,7 +526,7 @@ impl<'p> Side<'p> {
     }
     pub fn describe(&self) -> String {
         format!(
-            "QP {} ({:?}, {}): {} of {} messages posted, {} complete; {} of {} receives posted, {} complete; {:?}",
+            "QP {} ({:?}, {}): {} of {} messages posted, {} complete; {} of {} receives posted, {} complete; {:?}; drained {}",
             self.number(),
             self.plan.end,
             self.state(),
@@ -529,7 +536,8 @@ impl<'p> Side<'p> {
             self.receives_posted,
             self.takes.len(),
             self.receives_done,
-            self.send_error
+            self.send_error,
+            self.drained
         )
     }
 }

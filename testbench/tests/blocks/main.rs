@@ -3,6 +3,7 @@ mod ack_gen;
 mod axi_read;
 mod axi_write;
 mod beats;
+mod cmd_verdict;
 mod counters;
 mod cq_engine;
 mod dma;

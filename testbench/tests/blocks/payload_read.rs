@@ -1,7 +1,8 @@
 //! `host::PayloadRead` with `host::AxiRead` on a hostile host memory.
 use crate::beats::{bytes_of, data, same};
 use crate::dma::Dma;
-use rocenic_contract::status;
+use rocenic_contract::syndrome::{self, nak::NakCode};
+use rocenic_contract::{rules, status};
 use rocenic_hdl::cfg::*;
 use rocenic_hdl::types::*;
 use rocenic_testbench::bfm::{
@@ -560,8 +561,8 @@ fn a_response_has_an_epoch_of_its_own_and_its_failed_read_is_reported_with_its_p
         epoch: bits(5),
         idx: want[3].cmd.pkt.idx.get_bits::<RD_W>(0),
         psn: want[3].cmd.pkt.psn,
-        syndrome: bits(0x63),
-        check: bits(45),
+        syndrome: bits(syndrome::nak_syndrome(NakCode::RemoteOperational).into()),
+        check: bits(rules::RESPONSE_READ),
         msn: bits(77),
     });
     assert!(b.fault.is_empty());

@@ -1,5 +1,5 @@
 //! SQD through the driver: a send queue is drained, changed and taken up again.
-use super::pair::{A, B, LONG, payload, stuck};
+use super::pair::{A, B, LONG, completes, host, payload, stuck};
 use anyhow::{Result, ensure};
 use rocenic_driver::contract::cmd::qp_state::QpState;
 use rocenic_driver::contract::eqe::event::Event;
@@ -22,10 +22,7 @@ fn drained(drop: f64) {
     let data = payload(MESSAGES * BYTES, 5);
     let expected = data.clone();
     let a = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(A)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, A)?;
         let mr = pd.alloc_mr(MESSAGES * BYTES, Access::NONE)?;
         mr.write(0, &data);
         let qp = pd.qp(&cq, &cq).build()?.init()?;
@@ -40,8 +37,7 @@ fn drained(drop: f64) {
         for i in 0..MESSAGES {
             post(&mut qp, i)?;
         }
-        let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-        ensure!((w.id, w.status) == (0, Status::Success), "{w:?}");
+        completes(&c, &cq, 0, Status::Success)?;
         let mut qp = qp.drain()?;
         let e = c.wait_event(LONG).map_err(|e| stuck(&c, e))?;
         ensure!(
@@ -76,8 +72,7 @@ fn drained(drop: f64) {
         ensure!(later.sq_psn == q.sq_psn, "SQD sends nothing: {later:?}");
         let _qp = qp.resume()?;
         for id in done..MESSAGES as u64 {
-            let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-            ensure!((w.id, w.status) == (id, Status::Success), "{w:?}");
+            completes(&c, &cq, id, Status::Success)?;
         }
         let e = c.poll_event()?;
         ensure!(e.is_none(), "said once: {e:?}");
@@ -85,10 +80,7 @@ fn drained(drop: f64) {
         Ok(())
     };
     let b = move |t| -> Result<Vec<u8>> {
-        let c = Context::open(t)?;
-        c.set_port(B)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, B)?;
         let mr = pd.alloc_mr(MESSAGES * BYTES, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
         let qp = pd.qp(&cq, &cq).build()?.init()?;
         let peer = from_a.hear(&c, LONG)?;

@@ -1,5 +1,5 @@
 //! What the host is told, and when, with two NICs: solicited completions, and the first packet of a connection.
-use super::pair::{A, B, LONG, stuck};
+use super::pair::{A, B, LONG, completes, host, stuck};
 use anyhow::{Result, ensure};
 use rocenic_driver::contract::eqe::event::Event;
 use rocenic_driver::*;
@@ -27,10 +27,7 @@ fn a_queue_armed_for_solicited_completions_wakes_for_those_and_for_errors_only()
     let (to_a, mut from_b) = exchange::<(Endpoint, RemoteMemory)>(&config.link);
     let (go, mut hear) = exchange::<()>(&config.link);
     let a = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(A)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, A)?;
         let qp = pd.qp(&cq, &cq).build()?.init()?;
         to_b.say(&c, qp.endpoint()?);
         let (peer, memory) = from_b.hear(&c, LONG)?;
@@ -77,8 +74,7 @@ fn a_queue_armed_for_solicited_completions_wakes_for_those_and_for_errors_only()
         let mut next = 0;
         let mut poll = |n: u64| -> Result<()> {
             for _ in 0..n {
-                let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-                ensure!((w.id, w.status) == (next, Status::Success), "{w:?}");
+                completes(&c, &cq, next, Status::Success)?;
                 next += 1;
             }
             Ok(())

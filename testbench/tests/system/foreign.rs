@@ -1,5 +1,5 @@
 //! One NIC against a responder that is not ours: what the requester does, seen from outside.
-use super::pair::{A, B, LONG, payload, stuck};
+use super::pair::{A, B, LONG, host, payload, stuck};
 use anyhow::{Result, ensure};
 use rocenic_driver::contract::cmd::qp_state::QpState;
 use rocenic_driver::contract::opcode;
@@ -99,10 +99,7 @@ pub fn run_prepared(
     prepare(&mut responder);
     let library = super::library();
     let host = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(A)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, A)?;
         let qp = pd
             .qp(&cq, &cq)
             .number(QPN)

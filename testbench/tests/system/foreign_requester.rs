@@ -1,5 +1,5 @@
 //! One NIC against a requester that is not ours: what the responder answers, seen from outside.
-use super::pair::{A, B, LONG, payload, stuck};
+use super::pair::{A, B, LONG, completes, payload, stuck};
 use anyhow::{Result, ensure};
 use rocenic_driver::*;
 use rocenic_testbench::requester::{Requester, Setup, Summary};
@@ -120,8 +120,7 @@ fn run(case: Case) -> Option<Summary> {
         let w = sends.wait(LONG).map_err(|e| stuck(&c, e))?;
         ensure!((w.id, w.status) == (1, Status::Success), "{w:?}");
         for (id, status) in scattered.chain([(2, ends)]) {
-            let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-            ensure!((w.id, w.status) == (id, status), "{w:?}");
+            let w = completes(&c, &cq, id, status)?;
             if let Some(i) = (id as usize).checked_sub(100) {
                 let got: Vec<u8> = split(i)
                     .into_iter()

@@ -1,5 +1,5 @@
 //! Keys of a region over its life, with two NICs.
-use super::pair::{A, B, LONG, payload, stuck};
+use super::pair::{A, B, LONG, completes, host, payload, stuck};
 use anyhow::{Result, ensure};
 use rocenic_driver::*;
 use rocenic_testbench::system::{Pair, PairConfig, Solo, SoloConfig, exchange};
@@ -14,10 +14,7 @@ fn a_message_takes_a_key_away_and_the_region_lives_on_under_the_next_one() {
     let (new_key, mut hear_key) = exchange::<RemoteMemory>(&config.link);
     let (a_done, mut hear_a) = exchange::<()>(&config.link);
     let a = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(A)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, A)?;
         let one = pd.qp(&cq, &cq).build()?.init()?;
         let two = pd.qp(&cq, &cq).build()?.init()?;
         to_b.say(&c, [one.endpoint()?, two.endpoint()?]);
@@ -43,10 +40,7 @@ fn a_message_takes_a_key_away_and_the_region_lives_on_under_the_next_one() {
         Ok(())
     };
     let b = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(B)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, B)?;
         let mut mr = pd.alloc_mr(64, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
         let note = pd.alloc_mr(64, Access::LOCAL_WRITE)?;
         let mut one = pd.qp(&cq, &cq).build()?.init()?;
@@ -83,28 +77,20 @@ fn a_region_with_a_new_key_is_written_under_that_one_and_under_no_other() {
     let (to_a, mut from_b) = exchange::<(Endpoint, [RemoteMemory; 3])>(&config.link);
     let (a_done, mut hear_a) = exchange::<()>(&config.link);
     let a = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(A)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, A)?;
         let qp = pd.qp(&cq, &cq).build()?.init()?;
         to_b.say(&c, qp.endpoint()?);
         let (peer, keys) = from_b.hear(&c, LONG)?;
         let mut qp = qp.connect(&Connection::to(peer))?;
         qp.post_send(&SendRequest::write(b"new", keys[2]).id(1))?;
-        let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-        ensure!((w.id, w.status) == (1, Status::Success), "{w:?}");
+        completes(&c, &cq, 1, Status::Success)?;
         qp.post_send(&SendRequest::write(b"old", keys[1]).id(2))?;
-        let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-        ensure!((w.id, w.status) == (2, Status::RemAccessErr), "{w:?}");
+        completes(&c, &cq, 2, Status::RemAccessErr)?;
         a_done.say(&c, ());
         Ok(())
     };
     let b = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(B)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, B)?;
         let rights = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
         let mut mr = pd.alloc_mr(64, rights)?;
         let mut keys = [mr.remote(0..64)?; 3];
@@ -148,10 +134,7 @@ fn a_local_invalidate_ends_all_use_of_its_key_before_it_completes() {
     let data = payload(BYTES, 4);
     let sent = data.clone();
     let a = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(A)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, A)?;
         let mr = pd.alloc_mr(BYTES, Access::NONE)?;
         mr.write(0, &sent);
         let one = pd.qp(&cq, &cq).build()?.init()?;
@@ -172,10 +155,7 @@ fn a_local_invalidate_ends_all_use_of_its_key_before_it_completes() {
         Ok(())
     };
     let b = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(B)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, B)?;
         let rights = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
         let mut mr = pd.alloc_mr(BYTES, rights)?;
         let other = pd.alloc_mr(64, rights)?;
@@ -193,8 +173,7 @@ fn a_local_invalidate_ends_all_use_of_its_key_before_it_completes() {
             c.wait(200)?;
         }
         two.post_send(&SendRequest::local_invalidate(mr.rkey()).id(7))?;
-        let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-        ensure!((w.id, w.status) == (7, Status::Success), "{w:?}");
+        let w = completes(&c, &cq, 7, Status::Success)?;
         ensure!(w.opcode == CqeOpcode::LocalInv, "{w:?}");
         let then = mr.to_vec(0..BYTES);
         let came = then.iter().zip(&data).take_while(|(a, b)| a == b).count();
@@ -218,12 +197,10 @@ fn a_local_invalidate_ends_all_use_of_its_key_before_it_completes() {
         let mut x = alone()?;
         x.post_send(&SendRequest::local_invalidate(other.rkey()).unsignaled())?;
         x.post_send(&SendRequest::send(&[other.all()]).id(8))?;
-        let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-        ensure!((w.id, w.status) == (8, Status::LocProtErr), "{w:?}");
+        completes(&c, &cq, 8, Status::LocProtErr)?;
         let mut y = alone()?;
         y.post_send(&SendRequest::local_invalidate(other.rkey()).id(9))?;
-        let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-        ensure!((w.id, w.status) == (9, Status::MwBindErr), "{w:?}");
+        completes(&c, &cq, 9, Status::MwBindErr)?;
         Ok(())
     };
     Pair::new(&library, config)
@@ -251,8 +228,7 @@ fn a_queue_gives_a_region_its_next_key_between_two_messages() {
             Ok(qp.connect(&to)?)
         };
         let done = |id: u64, status: Status| -> Result<CqeOpcode> {
-            let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-            ensure!((w.id, w.status) == (id, status), "{w:?}");
+            let w = completes(&c, &cq, id, status)?;
             Ok(w.opcode)
         };
         let mut qp = alone()?;

@@ -209,6 +209,11 @@ fn run(way: Way) -> Ends {
         };
         let retries = c.counter(Counter::Retries)?;
         ensure!(retries == own, "{retries} restarts");
+        for qp in &connected {
+            let q = qp.query()?;
+            let repeats = (q.retries, q.timeouts, q.rx_naks_seq, q.rx_rnrs);
+            ensure!(repeats == (0, 0, 0, 0), "queue pair {}: {q:?}", qp.number());
+        }
         to_b.say(&c, None);
         Ok(ends)
     };

@@ -1,5 +1,5 @@
 //! Queue pairs of one NIC connected to each other, while others of it talk to another NIC.
-use super::pair::{A, B, LONG, payload, stuck};
+use super::pair::{A, B, LONG, completes, host, payload, stuck};
 use anyhow::{Result, ensure};
 use rocenic_driver::contract::counters::Counter;
 use rocenic_driver::*;
@@ -57,6 +57,42 @@ fn both_ways(c: &Context, pd: &Pd) -> Result<()> {
     Ok(())
 }
 
+/// A wrong key has ended the queue pair when the host, which does not know, ends it too.
+#[test]
+fn a_second_error_flushes_nothing_again() {
+    const RECEIVES: u64 = 7;
+    let library = super::library();
+    let host = |t| -> Result<()> {
+        let (c, pd, cq) = host(t, A)?;
+        let mr = pd.alloc_mr(64, Access::LOCAL_WRITE)?;
+        let spare = pd.alloc_mr(64, Access::LOCAL_WRITE)?;
+        let key = mr.remote(0..64)?;
+        let mut t = twins(&pd, &cq, &cq)?;
+        for id in 0..RECEIVES {
+            t.left.post_recv(&RecvRequest::new(&[spare.all()]).id(id))?;
+        }
+        // a region that gives nobody outside a right
+        t.left
+            .post_send(&SendRequest::write(&[mr.all()], key).id(RECEIVES))?;
+        completes(&c, &cq, RECEIVES, Status::RemAccessErr)?;
+        for id in 0..RECEIVES {
+            completes(&c, &cq, id, Status::WrFlushErr)?;
+        }
+        let mut failed = t.left.fail()?;
+        c.wait(LONG / 100)?;
+        ensure!(cq.poll_one()?.is_none());
+        // and what comes later is flushed once
+        failed.post_recv(&RecvRequest::new(&[spare.all()]).id(100))?;
+        completes(&c, &cq, 100, Status::WrFlushErr)?;
+        c.wait(LONG / 100)?;
+        ensure!(cq.poll_one()?.is_none());
+        Ok(())
+    };
+    Solo::new(&library, SoloConfig::default())
+        .run(host, |f| panic!("a frame on the wire: {f:?}"))
+        .unwrap_or_else(|e| panic!("{e}"));
+}
+
 #[test]
 fn queue_pairs_of_one_nic_talk_without_the_wire() {
     let library = super::library();
@@ -89,10 +125,7 @@ fn loopback_and_wire_traffic_share_a_nic() {
     let (want, expected) = (data.clone(), data.clone());
     let all = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
     let a = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(A)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, A)?;
         let mr = pd.alloc_mr(4 * BYTES, all)?;
         mr.write(0, &data);
         let qp = pd.qp(&cq, &cq).build()?.init()?;
@@ -106,8 +139,7 @@ fn loopback_and_wire_traffic_share_a_nic() {
         }
         both_ways(&c, &pd)?;
         for id in 0..4 {
-            let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-            ensure!((w.id, w.status) == (id, Status::Success), "{w:?}");
+            completes(&c, &cq, id, Status::Success)?;
         }
         both_ways(&c, &pd)?;
         ensure!(
@@ -118,10 +150,7 @@ fn loopback_and_wire_traffic_share_a_nic() {
         Ok(())
     };
     let b = move |t| -> Result<Vec<u8>> {
-        let c = Context::open(t)?;
-        c.set_port(B)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, B)?;
         let mr = pd.alloc_mr(4 * BYTES, all)?;
         let qp = pd.qp(&cq, &cq).build()?.init()?;
         let peer = from_a.hear(&c, LONG)?;

@@ -33,6 +33,21 @@ pub fn stuck(c: &Context, e: Error) -> anyhow::Error {
     anyhow::anyhow!("{e}\n{}", counted.collect::<String>())
 }
 
+/// A host with a port, a protection domain and a completion queue.
+pub fn host(t: Arc<dyn Transport>, port: Port) -> Result<(Context, Pd, Cq)> {
+    let c = Context::open(t)?;
+    c.set_port(port)?;
+    let pd = c.alloc_pd()?;
+    let cq = c.create_cq(64)?;
+    Ok((c, pd, cq))
+}
+/// The next completion, which must be of this request.
+pub fn completes(c: &Context, cq: &Cq, id: u64, status: Status) -> Result<WorkCompletion> {
+    let w = cq.wait(LONG).map_err(|e| stuck(c, e))?;
+    ensure!((w.id, w.status) == (id, status), "{w:?}");
+    Ok(w)
+}
+
 /// A writes `len` bytes at odd addresses into B's memory and announces them with a SEND.
 fn write_and_announce(config: PairConfig, len: usize) {
     write_from(config, len, |pd, data| {
@@ -53,10 +68,7 @@ fn write_from(
     let data = Arc::new(payload(len, 7));
     let expected = data.clone();
     let a = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(A)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, A)?;
         let mr = region(&pd, &[&[0; 3], &data[..]].concat())?;
         let qp = pd.qp(&cq, &cq).build()?.init()?;
         to_b.say(&c, qp.endpoint()?);
@@ -65,16 +77,12 @@ fn write_from(
         qp.post_send(&SendRequest::write(&[mr.slice(3..3 + len)?], memory).id(1))?;
         qp.post_send(&SendRequest::send(b"done").id(2))?;
         for id in [1, 2] {
-            let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-            ensure!((w.id, w.status) == (id, Status::Success), "{w:?}");
+            completes(&c, &cq, id, Status::Success)?;
         }
         Ok(())
     };
     let b = move |t| -> Result<Vec<u8>> {
-        let c = Context::open(t)?;
-        c.set_port(B)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, B)?;
         let mr = pd.alloc_mr(len + 64, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
         let note = pd.alloc_mr(64, Access::LOCAL_WRITE)?;
         let qp = pd.qp(&cq, &cq).build()?.init()?;
@@ -120,10 +128,7 @@ fn immediate_data_comes_with_a_send_and_with_a_write_of_one_packet_or_several() 
     let data = Arc::new(payload(LENGTHS[3], 11));
     let expected = data.clone();
     let a = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(A)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, A)?;
         let mr = pd.alloc_mr(LENGTHS[3], Access::NONE)?;
         mr.write(0, &data);
         let qp = pd.qp(&cq, &cq).build()?.init()?;
@@ -138,17 +143,13 @@ fn immediate_data_comes_with_a_send_and_with_a_write_of_one_packet_or_several() 
             let r = SendRequest::write(&piece[..], memory).immediate(0x89ab_cdef - i as u32);
             qp.post_send(&r.id(write))?;
             for id in [send, write] {
-                let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-                ensure!((w.id, w.status) == (id, Status::Success), "{w:?}");
+                completes(&c, &cq, id, Status::Success)?;
             }
         }
         Ok(())
     };
     let b = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(B)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, B)?;
         let mr = pd.alloc_mr(LENGTHS[3], Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
         let place = pd.alloc_mr(LENGTHS[3], Access::LOCAL_WRITE)?;
         let qp = pd.qp(&cq, &cq).build()?.init()?;

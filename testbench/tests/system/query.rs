@@ -1,5 +1,5 @@
 //! QUERY_QP: what a queue pair tells of itself, on both sides of a connection.
-use super::pair::{A, B, LONG, payload, stuck};
+use super::pair::{A, B, LONG, completes, host, payload, stuck};
 use anyhow::{Result, ensure};
 use rocenic_driver::contract::cmd::qp_state::QpState;
 use rocenic_driver::*;
@@ -21,10 +21,7 @@ fn a_queried_queue_pair_tells_its_psns_indices_and_retries_across_the_wrap() {
     let (to_b, mut from_a) = exchange::<Endpoint>(&config.link);
     let (to_a, mut from_b) = exchange::<Endpoint>(&config.link);
     let a = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(A)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, A)?;
         let mr = pd.alloc_mr(LEN, Access::NONE)?;
         mr.write(0, &payload(LEN, 1));
         let qp = pd.qp(&cq, &cq).psn(PSN).build()?.init()?;
@@ -42,8 +39,7 @@ fn a_queried_queue_pair_tells_its_psns_indices_and_retries_across_the_wrap() {
         );
         for id in 1..=u64::from(MESSAGES) {
             qp.post_send(&SendRequest::send(&[mr.all()]).id(id))?;
-            let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-            ensure!((w.id, w.status) == (id, Status::Success), "{w:?}");
+            completes(&c, &cq, id, Status::Success)?;
             let q = qp.query()?;
             let next = psn(PACKETS * id as u32);
             ensure!((q.sq_psn, q.una_psn) == (next, next), "message {id}: {q:?}");
@@ -60,10 +56,7 @@ fn a_queried_queue_pair_tells_its_psns_indices_and_retries_across_the_wrap() {
         Ok(())
     };
     let b = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(B)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, B)?;
         let mr = pd.alloc_mr(LEN, Access::LOCAL_WRITE)?;
         let qp = pd.qp(&cq, &cq).build()?.init()?;
         let peer = from_a.hear(&c, LONG)?;

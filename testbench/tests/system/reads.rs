@@ -1,5 +1,5 @@
 //! READs and atomics between two NICs.
-use super::pair::{A, B, LONG, payload, stuck};
+use super::pair::{A, B, LONG, host, payload, stuck};
 use anyhow::{Result, ensure};
 use rocenic_driver::*;
 use rocenic_sim::wire::Faults;
@@ -87,10 +87,7 @@ fn run(
         Ok(())
     };
     let b = move |t| -> Result<Vec<u8>> {
-        let c = Context::open(t)?;
-        c.set_port(B)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, B)?;
         let all = Access::REMOTE_WRITE | Access::REMOTE_READ | Access::REMOTE_ATOMIC;
         let mr = pd.alloc_mr(B_SIZE, Access::LOCAL_WRITE | all)?;
         mr.write(0, &text());

@@ -1,5 +1,5 @@
 //! Messages that are received into several pieces of memory, with two NICs.
-use super::pair::{A, B, LONG, payload, stuck};
+use super::pair::{A, B, LONG, host, payload, stuck};
 use anyhow::{Result, ensure};
 use rocenic_driver::*;
 use rocenic_testbench::system::{Pair, PairConfig, exchange};
@@ -15,10 +15,7 @@ fn a_message_fills_the_pieces_of_its_receive_in_order() {
     let data = Arc::new(payload(9000, 3));
     let expected = data.clone();
     let a = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(A)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, A)?;
         let mr = pd.alloc_mr(9000, Access::NONE)?;
         mr.write(0, &data);
         let qp = pd.qp(&cq, &cq).build()?.init()?;
@@ -32,10 +29,7 @@ fn a_message_fills_the_pieces_of_its_receive_in_order() {
         Ok(())
     };
     let b = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(B)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, B)?;
         // two regions, places in no order, alignments of all sorts
         let one = pd.alloc_mr(20_000, Access::LOCAL_WRITE)?;
         let two = pd

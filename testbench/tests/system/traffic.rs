@@ -1,5 +1,5 @@
 //! Traffic other tests look at: A writes a block of bytes into B's memory, over several queue pairs at once.
-use super::pair::{A, B, LONG, payload, stuck};
+use super::pair::{A, B, LONG, host, payload, stuck};
 use anyhow::{Result, ensure};
 use rocenic_driver::*;
 use rocenic_testbench::system::{Pair, PairConfig, PairReport, exchange};
@@ -68,10 +68,7 @@ pub fn transfer(config: PairConfig, len: usize, qps: usize) -> PairReport<Vec<Do
         Ok(done)
     };
     let b = move |t| -> Result<Vec<u8>> {
-        let c = Context::open(t)?;
-        c.set_port(B)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, B)?;
         let mr = pd.alloc_mr(len, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
         let note = pd.alloc_mr(64, Access::LOCAL_WRITE)?;
         let new = |_| pd.qp(&cq, &cq).build()?.init();

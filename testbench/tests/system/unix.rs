@@ -1,5 +1,5 @@
 //! Two NICs joined by unix datagram sockets, each in a simulation that knows nothing of the other's time.
-use super::pair::{A, B, payload};
+use super::pair::{A, B, host, payload};
 use anyhow::{Result, bail};
 use rocenic_driver::*;
 use rocenic_sim::wire::{Faults, UnixAddress, UnixEnd, UnixPort};
@@ -44,10 +44,7 @@ fn joined(name: &str, faults: &Faults) {
     let data = payload(LEN, 3);
     let text = data.clone();
     let a = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(A)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, A)?;
         let mr = pd.alloc_mr(LEN, Access::NONE)?;
         mr.write(0, &text);
         let qp = pd.qp(&cq, &cq).build()?.init()?;
@@ -63,10 +60,7 @@ fn joined(name: &str, faults: &Faults) {
         Ok(())
     };
     let b = move |t| -> Result<Vec<u8>> {
-        let c = Context::open(t)?;
-        c.set_port(B)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, B)?;
         let mr = pd.alloc_mr(LEN, Access::LOCAL_WRITE | Access::REMOTE_WRITE)?;
         let note = pd.alloc_mr(64, Access::LOCAL_WRITE)?;
         let qp = pd.qp(&cq, &cq).build()?.init()?;

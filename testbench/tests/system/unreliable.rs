@@ -1,5 +1,5 @@
 //! Unreliable connections between two NICs.
-use super::pair::{A, B, LONG, payload, stuck};
+use super::pair::{A, B, LONG, completes, host, payload};
 use anyhow::{Result, ensure};
 use rocenic_driver::contract::counters::Counter;
 use rocenic_driver::*;
@@ -22,10 +22,7 @@ fn sent(drop: f64) -> Vec<u32> {
     let data = payload(MESSAGES + BYTES, 8);
     let expected = data.clone();
     let a = move |t| -> Result<()> {
-        let c = Context::open(t)?;
-        c.set_port(A)?;
-        let pd = c.alloc_pd()?;
-        let cq = c.create_cq(64)?;
+        let (c, pd, cq) = host(t, A)?;
         let mr = pd.alloc_mr(data.len(), Access::LOCAL_WRITE)?;
         mr.write(0, &data);
         let qp = pd.qp(&cq, &cq).unreliable().build()?.init()?;
@@ -33,8 +30,7 @@ fn sent(drop: f64) -> Vec<u32> {
         let (peer, memory) = from_b.hear(&c, LONG)?;
         let mut qp = qp.connect(&Connection::to(peer).pmtu(Pmtu::Mtu1024))?;
         let done = |id: u64, status: Status| -> Result<()> {
-            let w = cq.wait(LONG).map_err(|e| stuck(&c, e))?;
-            ensure!((w.id, w.status) == (id, status), "{w:?}");
+            completes(&c, &cq, id, status)?;
             Ok(())
         };
         for i in 0..MESSAGES {

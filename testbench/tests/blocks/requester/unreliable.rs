@@ -84,3 +84,43 @@ fn a_failed_send_of_an_unreliable_connection_flushes_and_is_gone_on_behind() {
         assert_eq!(b.qps[&7].messages, 46);
     }
 }
+
+#[test]
+fn what_is_posted_while_a_failure_is_told_is_flushed_too() {
+    /// The failure is told by then.
+    const CYCLES: u64 = 300;
+    let mut b = Bench::new();
+    b.delay = (4, 12);
+    b.latency = (20, 60);
+    b.react = false;
+    uc(&mut b, 7);
+    let cfg = b.qps[&7].cfg;
+    let failed = QpCfg {
+        state: cmd::qp_state::SQE.into(),
+        ..cfg
+    };
+    for wait in (0..CYCLES).step_by(3) {
+        let done = b.qps[&7].cqes.len();
+        for (op, len, wait) in [(Read, 8, 0), (Send, 100, wait)] {
+            b.steps(wait);
+            let mut w = b.work(7, op, len, SIGNALED);
+            w.good = false;
+            b.post(7, w);
+            b.bell(7);
+        }
+        // the command that follows a failure may come late
+        b.steps(CYCLES);
+        assert_eq!(b.faults.len() as u64, wait / 3 + 1);
+        b.command(QpOpKind::Modify, 7, failed);
+        b.until(20_000, "both flushed", |b| b.qps[&7].cqes.len() == done + 2);
+        b.finish_commands();
+        b.command(QpOpKind::Modify, 7, cfg);
+        b.finish_commands();
+        simple(&mut b, 7, Write, 300);
+        b.bell(7);
+        b.until(20_000, "a message", |b| b.qps[&7].cqes.len() == done + 3);
+        let statuses: Vec<u64> = b.statuses(7)[done..].iter().map(|s| s.1).collect();
+        let want = [status::LOC_QP_OP_ERR, status::WR_FLUSH_ERR, status::SUCCESS];
+        assert_eq!(statuses, want, "{wait} cycles behind");
+    }
+}

@@ -34,7 +34,8 @@ pub struct Bench {
     pub shared: BTreeMap<u32, u32>,
     /// Keys that the models have invalidated.
     killed: Vec<u32>,
-    pi: HashMap<u32, u16>,
+    /// Producer index of each ring.
+    pub pi: HashMap<u32, u16>,
     /// What each packet has to write.
     pub want: Vec<Vec<(u64, u64)>>,
     ops: u64,

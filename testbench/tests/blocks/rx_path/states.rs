@@ -1,5 +1,6 @@
 //! What is dropped before the responder, QP states, operations, flush.
 use super::*;
+use rocenic_contract::opcode;
 
 #[test]
 fn packets_are_dropped_by_reason_and_free_their_cells() {
@@ -140,48 +141,117 @@ fn acks_go_to_the_completer_and_free_their_cells() {
     }
 }
 
-#[test]
-fn each_state_takes_what_it_must() {
-    let states = [
-        (QpOpKind::Create, qp_state::INIT, false),
-        (QpOpKind::StartRq, qp_state::RTR, true),
-        (QpOpKind::StartSq, qp_state::RTS, true),
-        (QpOpKind::Modify, qp_state::SQD, true),
-        (QpOpKind::Modify, qp_state::RTS, true),
-        (QpOpKind::Error, qp_state::ERROR, false),
-        (QpOpKind::Reset, qp_state::RESET, false),
-        (QpOpKind::Create, qp_state::INIT, false),
-        (QpOpKind::StartRq, qp_state::RTR, true),
-    ];
+/// What a request of its own asks for, right in every respect.
+fn request(code: u8, psn: u32) -> Packet {
+    match code & !op::UC {
+        op::SEND_ONLY => packet(code, psn, 8),
+        op::WRITE_ONLY => write(code, psn, 8, VA, RKEY, 8),
+        op::READ => write(code, psn, 0, VA, RKEY, 8),
+        _ => write(code, psn, 0, VA.next_multiple_of(8), RKEY, 0),
+    }
+}
+/// All classes of packets in one state after the other: operation, state, whether it takes requests, and responses.
+fn walk(uc: bool, steps: &[(QpOpKind, u64, bool, bool)]) {
+    let requests: &[u8] = match uc {
+        true => &[op::SEND_ONLY | op::UC, op::WRITE_ONLY | op::UC],
+        false => &[
+            op::SEND_ONLY,
+            op::WRITE_ONLY,
+            op::READ,
+            op::CMP_SWAP,
+            op::FETCH_ADD,
+        ],
+    };
+    let data_responses = [
+        opcode::RC_READ_RESP_FIRST,
+        opcode::RC_READ_RESP_MIDDLE,
+        opcode::RC_READ_RESP_LAST,
+        opcode::RC_READ_RESP_ONLY,
+        opcode::RC_ATOMIC_ACK,
+    ]
+    .map(|code| code as u8);
+    let fresh = || {
+        let qp = Qp::new(PD, 256, PSN);
+        if uc { qp.unreliable() } else { qp }
+    };
     let mut b = Bench::new();
     b.region(region());
-    b.qps.insert(QPN, Qp::new(PD, 256, PSN));
-    let mut dropped = 0;
-    for (i, (kind, state, takes)) in states.into_iter().enumerate() {
+    b.qps.insert(QPN, fresh());
+    let [mut dropped, mut transport, mut stale, mut heard, mut cnps] = [0; 5];
+    for (i, (kind, state, receives, sends)) in steps.iter().copied().enumerate() {
         let cfg = QpCfg {
             state: state.into(),
             rq_psn: u64::from(PSN).into(),
             ..b.cfg(QPN)
         };
         b.op(kind, QPN, cfg);
-        if kind == QpOpKind::StartRq {
-            let q = b.qps.get_mut(&QPN).unwrap();
-            let old = std::mem::replace(q, Qp::new(PD, 256, PSN));
-            (q.acks, q.faults) = (old.acks, old.faults);
+        match kind {
+            QpOpKind::Create => b.answered(QPN, 0),
+            QpOpKind::StartRq => {
+                b.pi.insert(QPN, 0);
+                let q = b.qps.get_mut(&QPN).unwrap();
+                let old = std::mem::replace(q, fresh());
+                (q.acks, q.faults) = (old.acks, old.faults);
+                (q.cqes, q.reads) = (old.cqes, old.reads);
+            }
+            _ => {}
+        }
+        if receives {
+            b.post(QPN, buffer(0, 64));
+            b.ring(QPN);
+            b.step(300);
+        }
+        for code in requests {
+            let p = request(*code, b.qps[&QPN].epsn);
+            if receives {
+                b.send(QPN, p);
+            } else {
+                b.send_dropped(b.header(QPN, &p));
+                dropped += 1;
+            }
         }
         let psn = b.qps[&QPN].epsn;
-        let p = write(op::WRITE_ONLY, psn, 8, VA, RKEY, 8);
-        if takes {
-            b.send(QPN, p);
-        } else {
-            let h = b.header(QPN, &p);
-            b.send_dropped(h);
-            dropped += 1;
+        for code in data_responses.into_iter().chain([op::ACK]) {
+            b.send_dropped(b.header(QPN, &packet(code, psn, 0)));
+            let exists = state != qp_state::RESET;
+            *match (uc && exists, sends, code == op::ACK) {
+                (true, ..) => &mut transport,
+                (_, false, _) => &mut dropped,
+                (_, _, true) => &mut heard,
+                _ => &mut stale,
+            } += 1;
         }
+        b.send_dropped(b.header(QPN, &packet(op::CNP, psn, 0)));
+        *if receives { &mut cnps } else { &mut dropped } += 1;
         b.check();
         let counted = b.count("rx_drop_qp_state") + b.count("rx_drop_qpn");
         assert_eq!(counted, dropped, "step {i}");
+        assert_eq!(b.count("rx_drop_transport"), transport, "step {i}");
+        assert_eq!(b.count("rx_drop_stale_response"), stale, "step {i}");
+        assert_eq!(b.ack.len() as u64, heard, "step {i}");
+        assert_eq!(b.count("rx_cnp"), cnps, "step {i}");
     }
+}
+#[test]
+fn each_state_takes_what_it_must() {
+    let steps = [
+        (QpOpKind::Create, qp_state::INIT, false, false),
+        (QpOpKind::StartRq, qp_state::RTR, true, false),
+        (QpOpKind::StartSq, qp_state::RTS, true, true),
+        (QpOpKind::Modify, qp_state::SQD, true, true),
+        (QpOpKind::Modify, qp_state::RTS, true, true),
+        (QpOpKind::Error, qp_state::ERROR, false, false),
+        (QpOpKind::Reset, qp_state::RESET, false, false),
+        (QpOpKind::Create, qp_state::INIT, false, false),
+        (QpOpKind::StartRq, qp_state::RTR, true, false),
+    ];
+    walk(false, &steps);
+    // an unreliable one has no responses: they are of another transport in every state
+    let mut steps = steps
+        .map(|(kind, state, receives, _)| (kind, state, receives, false))
+        .to_vec();
+    steps.insert(4, (QpOpKind::Modify, qp_state::SQE, true, false));
+    walk(true, &steps);
 }
 
 #[test]

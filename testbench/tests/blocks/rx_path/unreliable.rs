@@ -170,9 +170,79 @@ fn a_write_that_the_queue_pair_does_not_allow_is_dropped() {
     let mut qp = Qp::new(PD, 256, PSN).unreliable();
     qp.remote_write = false;
     b.connect(QPN, qp);
-    b.send(QPN, of_uc(write(op::WRITE_ONLY, PSN, 8, VA, RKEY, 8)));
+    b.post(QPN, buffer(0, 100));
+    b.ring(QPN);
+    b.step(300);
+    // and a message serves the receive WQE that none of them has taken
+    let mut psn = PSN;
+    for (send, imm, len) in [
+        (false, false, 8),
+        (false, true, 8),
+        (false, false, 600),
+        (false, true, 600),
+        (true, false, 8),
+    ] {
+        for p in message(&mut psn, send, imm, len, VA, 256) {
+            b.send(QPN, p);
+        }
+    }
     b.check();
-    assert_eq!(b.count("rx_drop_opcode"), 1);
+    assert_eq!(b.count("rx_drop_opcode"), 4);
+    assert_eq!(b.qps[&QPN].cqes.len(), 1);
+}
+
+/// Four messages of which the second has a packet that cannot be written.
+fn unwritable(send: bool, imm: bool, len: u64) {
+    let mut b = uc(256);
+    for i in 0..4 {
+        b.post(QPN, buffer(1024 * i, 1024));
+    }
+    b.ring(QPN);
+    b.step(300);
+    let packets = len.div_ceil(256);
+    // of three packets the one in the middle
+    let bad = packets / 2;
+    {
+        let mut h = b.host.borrow_mut();
+        h.write_errors.insert((IOVA + 1024 + 256 * bad) / 64);
+        h.hold_dones = true;
+    }
+    let mut psn = PSN;
+    for i in 0..4 {
+        for p in message(&mut psn, send, imm, len, VA + 1024 * i, 256) {
+            b.send(QPN, p);
+        }
+    }
+    // the others are under way when it fails
+    b.step(600);
+    b.host.borrow_mut().hold_dones = false;
+    let taken = send || imm && packets == 1;
+    let q = b.qps.get_mut(&QPN).unwrap();
+    q.faults.push(if taken { 0 } else { model::EV_FATAL });
+    q.cqes.truncate(if taken { 2 } else { 1 });
+    if taken {
+        let c = &mut q.cqes[1];
+        (c.status, c.byte_len, c.solicited) = (model::FATAL, 0, true);
+        c.after = Some((packets + bad) as usize);
+    }
+    q.head = q.cqes.len() as u16;
+    let left = 4 - u64::from(q.head);
+    q.posted = (0..left).map(|_| buffer(0, 0)).collect();
+    b.check();
+    assert_eq!(b.count("resp_errors"), 1);
+    b.put_in_error(QPN);
+    b.check();
+    assert_eq!(b.count("flushed"), left);
+    assert_eq!((b.qps[&QPN].acks.len(), b.count("tx_nak_op")), (0, 0));
+}
+#[test]
+fn a_payload_that_cannot_be_written_ends_the_queue_pair_without_an_answer() {
+    for (send, imm) in [(true, false), (true, true), (false, false), (false, true)] {
+        for len in [8, 600] {
+            println!("SEND: {send}, immediate: {imm}, {len} bytes");
+            unwritable(send, imm, len);
+        }
+    }
 }
 
 #[test]

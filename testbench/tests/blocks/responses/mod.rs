@@ -1,4 +1,8 @@
 //! `qp::responses::Responses`: which packets answer a READ, in which order, and what becomes of repetitions.
+mod atomics;
+
+use rocenic_contract::syndrome::{self, nak::NakCode};
+use rocenic_contract::{eqe, rules};
 use rocenic_hdl::cfg::*;
 use rocenic_hdl::qp::responses::Responses;
 use rocenic_hdl::qp::{RdEntry, RdReq};
@@ -110,9 +114,10 @@ struct Bench {
     at_rd: ChannelSink<ReadReq>,
     at_line: ChannelSink<LineWrite>,
     at_beat: Option<(u64, u64)>,
-    at_done: Option<u64>,
-    /// Addresses that give bus errors, and how many atomics were begun.
+    at_done: Option<(u64, bool)>,
+    /// Addresses that give bus errors, when read or written only, and how many atomics were begun.
     broken: Vec<u64>,
+    read_only: Vec<u64>,
     begun: usize,
     /// The transmit side takes no notice of responses while this is set.
     keep_sent: bool,
@@ -142,6 +147,7 @@ impl Bench {
             at_beat: None,
             at_done: None,
             broken: vec![],
+            read_only: vec![],
             begun: 0,
             dut,
             ops: 0,
@@ -325,14 +331,16 @@ impl Bench {
             let iova = w.field("iova");
             assert_eq!(w.field("strobe"), 0xff << (iova % 64));
             let word = w.field_words("data")[(iova % 64 / 8) as usize];
-            self.memory.insert(iova, word);
-            self.at_done = Some(now + 20);
+            let denied = self.read_only.contains(&iova);
+            if !denied {
+                self.memory.insert(iova, word);
+            }
+            self.at_done = Some((now + 20, denied));
         }
-        let due = self.at_done.is_some_and(|at| at <= now);
-        self.dut.set("at_done_valid", due.into());
-        if due {
-            self.at_done = None;
-        }
+        let due = self.at_done.take_if(|d| d.0 <= now);
+        self.dut.set("at_done_valid", due.is_some().into());
+        let denied = due.is_some_and(|d| d.1);
+        self.dut.set("at_done_error", denied.into());
     }
     fn settle(&mut self) {
         let mut before = usize::MAX;
@@ -568,14 +576,15 @@ fn a_response_whose_key_is_gone_ends_the_queue_pair_with_an_access_nak() {
     nak.expect(&AckReq {
         qpn: bits(9),
         psn: bits(72),
-        syndrome: bits(0x62),
+        syndrome: bits(syndrome::nak_syndrome(NakCode::RemoteAccess).into()),
         msn: bits(100),
         order: bits(1),
         closes: true,
     });
     assert!(b.nak.is_empty());
     let f = b.fault.try_recv().expect("a fault");
-    assert_eq!((f.field("qpn"), f.field("etype")), (9, 4));
+    let told = (f.field("qpn"), f.field("etype"));
+    assert_eq!(told, (9, eqe::event::QP_ACCESS_ERROR));
     b.again(9, 70);
     assert_eq!(b.got(9), [], "it answers nothing more");
 }
@@ -604,159 +613,4 @@ fn a_queue_pair_made_anew_knows_nothing_of_its_earlier_life() {
         b.again(9, old[2].psn + 50);
         assert_eq!(b.got(9), []);
     }
-}
-
-#[test]
-fn atomics_of_many_queue_pairs_are_executed_once_and_answered_in_order_with_what_was_there() {
-    let mut b = Bench::new();
-    b.tx.set_pause(Pause::random(3, 40));
-    let qpns = [3, 77, 1000];
-    for q in qpns {
-        b.create(q);
-    }
-    let mut memory = HashMap::new();
-    let mut begun = 0;
-    for round in 0..20 {
-        for q in qpns {
-            let mut want = vec![];
-            for i in 0..16 {
-                let (psn, msn) = (16 * round + i, 100 * round + i);
-                // few places a queue pair, with values that are often as expected
-                let va = 0x1000 * u64::from(q) + 8 * b.r.below(3);
-                if b.r.percent(20) {
-                    let r = Read {
-                        psn,
-                        va: 0x9_0000,
-                        len: 40,
-                        msn,
-                    };
-                    b.read(q, r);
-                    want.extend(r.from(0));
-                    continue;
-                }
-                let add = b.r.percent(50);
-                let a = Atomic {
-                    psn,
-                    va,
-                    add,
-                    operand: if add {
-                        b.r.next_u64() >> (b.r.below(64))
-                    } else {
-                        b.r.below(3)
-                    },
-                    compare: memory
-                        .get(&(va + SHIFT))
-                        .copied()
-                        .filter(|_| b.r.percent(70))
-                        .unwrap_or(1),
-                    msn,
-                };
-                b.atomic(q, a);
-                want.push(a.execute(&mut memory));
-                begun += 1;
-            }
-            assert_eq!(b.got(q), want, "round {round}, QP {q}");
-        }
-    }
-    assert_eq!(b.begun, begun, "each is executed once");
-    for (at, word) in &memory {
-        assert_eq!(b.memory.get(at).copied().unwrap_or(0), *word, "at {at:x}");
-    }
-}
-
-#[test]
-fn an_atomic_that_is_asked_for_again_is_answered_with_the_kept_result_and_not_executed() {
-    let mut b = Bench::new();
-    b.create(9);
-    let mut memory = HashMap::new();
-    let all: Vec<Atomic> = (0..20)
-        .map(|i| Atomic {
-            psn: 50 + i,
-            va: 0x800,
-            add: true,
-            operand: 3 + u64::from(i),
-            compare: 0,
-            msn: i,
-        })
-        .collect();
-    let want: Vec<Packet> = all.iter().map(|a| a.execute(&mut memory)).collect();
-    all.iter().take(10).for_each(|a| b.atomic(9, *a));
-    // while they are executed
-    for _ in 0..3 {
-        all.iter().take(10).for_each(|a| b.again(9, a.psn));
-        for _ in 0..37 {
-            b.step();
-        }
-    }
-    let got = b.got(9);
-    let mut once = got.clone();
-    once.sort_by_key(|p| p.psn);
-    once.dedup();
-    assert_eq!(once, want[..10]);
-    all[10..].iter().for_each(|a| b.atomic(9, *a));
-    assert_eq!(b.got(9), want[10..]);
-    b.memory.insert(0x800 + SHIFT, 0);
-    for i in [4, 6] {
-        b.again(9, want[i].psn);
-        assert_eq!(b.got(9), [want[i]]);
-    }
-    b.again(9, 53);
-    assert_eq!(b.got(9), [], "17 back: forgotten");
-    assert_eq!((b.begun, b.memory[&(0x800 + SHIFT)]), (20, 0));
-}
-
-#[test]
-fn an_atomic_waits_until_the_responses_before_it_have_gone() {
-    let mut b = Bench::new();
-    b.create(9);
-    b.keep_sent = true;
-    let r = reads(0, &[2000])[0];
-    let a = Atomic {
-        psn: 8,
-        va: 0x800,
-        add: true,
-        operand: 1,
-        compare: 0,
-        msn: 1,
-    };
-    b.read(9, r);
-    b.atomic(9, a);
-    assert_eq!(b.got(9), r.from(0));
-    assert_eq!(b.begun, 0);
-    b.keep_sent = false;
-    assert_eq!(b.got(9), [a.execute(&mut HashMap::new())]);
-}
-
-#[test]
-fn an_atomic_whose_memory_cannot_be_read_ends_the_queue_pair_with_an_operational_nak() {
-    let mut b = Bench::new();
-    b.create(9);
-    b.create(10);
-    b.broken.push(0x800 + SHIFT);
-    let at = |psn, va| Atomic {
-        psn,
-        va,
-        add: true,
-        operand: 1,
-        compare: 0,
-        msn: psn,
-    };
-    for (psn, va) in [(1, 0x900), (2, 0x800), (3, 0x900)] {
-        b.atomic(9, at(psn, va));
-    }
-    b.atomic(10, at(7, 0xa00));
-    assert_eq!(b.got(9).len(), 1);
-    assert_eq!(b.got(10).len(), 1);
-    let nak = b.nak.try_recv().expect("a NAK");
-    let f = |n| nak.field(n);
-    assert_eq!(
-        (f("qpn"), f("psn"), f("syndrome"), f("order")),
-        (9, 2, 0x63, 1)
-    );
-    assert_eq!(b.begun, 3, "the third of the dead queue pair is not begun");
-    // an IOVA that is no multiple of 8
-    b.create(11);
-    b.atomic(11, at(5, 0x801));
-    assert_eq!(b.got(11), []);
-    assert_eq!(b.nak.try_recv().expect("a NAK").field("psn"), 5);
 }
