@@ -209,7 +209,7 @@ pub const ALL: &[Target] = &[
     },
     Target {
         name: "axi_write",
-        claim: "one grant a cycle, nobody waits for ever, payload is promised 16 beats ahead at most, writes in flight are counted right",
+        claim: "one grant a cycle, nobody waits for ever, payload gets no address while too many of its beats are still to come, writes in flight are counted right and limited",
         cover_depth: 12,
         text: print::<AxiWrite>,
         numbers: &[("AHEAD", AHEAD)],

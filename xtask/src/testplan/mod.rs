@@ -1,13 +1,15 @@
 //! `docs/testplan.md`: which test shows which rule. Tables of rules are in `tables`; the opcodes and the rows of R17 come
 //! from the contract.
+mod faults;
 mod tables;
 
 use crate::formal;
+use faults::FAULTS;
 use rocenic_contract::cmd::transport::QpTransport;
 use rocenic_contract::opcode::{self, Class, Direction, Transport};
 use rocenic_contract::rules::{Check, RULES, Rule, class_bit};
 use std::fmt::Write;
-use tables::{DESIGN, FAULTS, TRANSPORT};
+use tables::{DESIGN, TRANSPORT};
 
 /// A rule, the tests that show it, and why there is none, if there is none.
 pub struct Row {
@@ -53,13 +55,14 @@ pub fn page() -> String {
         o,
         "| opcode | position | as requester | as responder |\n|---|---|---|---|"
     );
-    for x in opcode::LIST.iter().filter(|x| x.transport == Transport::Rc) {
+    let connected = |x: &&opcode::OpcodeInfo| matches!(x.transport, Transport::Rc | Transport::Uc);
+    for x in opcode::LIST.iter().filter(connected) {
         let (asks, answers) = opcode_sides(x);
         line!(o, "| {} | {:?} | {asks} | {answers} |", x.name, x.position);
     }
     line!(
         o,
-        "\nA requester does what the driver offers: what the device's capability bits say. Unreliable connections are taken (`messages_arrive_without_an_answer`), unreliable datagrams dropped and counted (`packets_are_dropped_by_reason_and_free_their_cells`).\n"
+        "\nThe wire's bytes of each opcode: `all_opcodes_lengths_and_pads_under_back_pressure_equal_scapys_frames` (sent), `every_captured_frame_gets_its_opcode_qpn_psn_pad_and_payload` (received). Unreliable datagrams are dropped and counted (`packets_are_dropped_by_reason_and_free_their_cells`).\n"
     );
     line!(o, "## Rows of R17\n");
     line!(
@@ -98,7 +101,7 @@ fn rows(o: &mut String, rows: &[Row]) {
     line!(o, "| rule | tests |\n|---|---|");
     for r in rows {
         let t = if r.tests.is_empty() {
-            format!("open: {}", r.open)
+            r.open.to_owned()
         } else {
             names(r.tests)
         };
@@ -109,42 +112,81 @@ fn names(tests: &[&str]) -> String {
     let quoted: Vec<String> = tests.iter().map(|t| format!("`{t}`")).collect();
     quoted.join(" ")
 }
-/// What the requester and the responder do with an opcode, with the capability bit that says so and a test.
+/// What the requester and the responder do with an opcode, each with tests.
 fn opcode_sides(x: &opcode::OpcodeInfo) -> (String, String) {
     // a request is sent by a requester and taken by a responder; with a response it is the other way round
-    let (bit, test) = match x.class {
-        Class::Send if x.invalidate => (
-            "INVALIDATE",
-            "a_send_with_invalidate_takes_the_regions_key_away_or_ends_in_an_error",
-        ),
-        Class::Send | Class::Write if x.immediate => (
-            "IMMEDIATE",
-            "immediate_data_comes_with_a_send_and_with_a_write_of_one_packet_or_several",
-        ),
-        Class::Send => ("SEND", "a_write_arrives_through_a_bad_wire"),
-        Class::Write => ("WRITE", "a_write_arrives_through_a_bad_wire"),
-        Class::ReadRequest | Class::ReadResponse => (
-            "READ",
-            "reads_of_every_length_and_alignment_bring_the_regions_bytes",
-        ),
-        Class::CompareSwap | Class::FetchAdd | Class::AtomicAck => (
-            "ATOMIC",
-            "atomics_change_the_regions_words_once_and_duplicates_get_the_kept_answer",
-        ),
-        Class::Ack | Class::Cnp => (
-            "RC",
-            "a_sequence_nak_makes_it_go_back_to_exactly_that_packet",
-        ),
-    };
     let (asks, answers) = match x.direction {
         Direction::Request => ("sends", "takes"),
         Direction::Response => ("takes", "sends"),
     };
+    let (requester, responder) = match x.transport {
+        Transport::Uc => UNRELIABLE,
+        _ => reliable_sides(x),
+    };
     (
-        format!("{asks} (capability {bit})"),
-        format!("{answers}: `{test}`"),
+        format!("{asks}: {}", names(requester)),
+        format!("{answers}: {}", names(responder)),
     )
 }
+type Tests = &'static [&'static str];
+fn reliable_sides(x: &opcode::OpcodeInfo) -> (Tests, Tests) {
+    match x.class {
+        Class::Send if x.invalidate => (
+            &[
+                "a_message_takes_a_key_away_and_the_region_lives_on_under_the_next_one",
+                "mixed_messages_through_faults_arrive_complete_and_in_order_as_the_model_says",
+            ],
+            &[
+                "the_key_is_dead_for_the_next_packet_and_the_completion_names_it",
+                "a_send_with_invalidate_takes_the_regions_key_away_or_ends_in_an_error",
+            ],
+        ),
+        Class::Send | Class::Write if x.immediate => (
+            &["immediate_data_comes_with_a_send_and_with_a_write_of_one_packet_or_several"],
+            &[
+                "immediate_data_comes_with_a_send_and_with_a_write_of_one_packet_or_several",
+                "immediate_data_arrives_with_the_completion",
+            ],
+        ),
+        Class::Send => (
+            &["every_length_and_alignment_arrives_at_pmtu_256"],
+            &[
+                "sends_of_every_length_are_received_into_four_pieces",
+                "sends_use_receive_wqes_in_order_and_complete_with_their_length",
+            ],
+        ),
+        Class::Write => (
+            &["every_length_and_alignment_arrives_at_pmtu_256"],
+            &[
+                "a_write_of_every_shape_lands_where_its_address_says_and_is_acknowledged",
+                "random_traffic_of_64_queue_pairs_with_loss_and_duplicates",
+            ],
+        ),
+        Class::ReadRequest | Class::ReadResponse => (
+            &["reads_of_every_length_and_alignment_arrive_at_pmtu_512"],
+            &["reads_of_every_length_and_alignment_bring_the_regions_bytes"],
+        ),
+        Class::CompareSwap | Class::FetchAdd | Class::AtomicAck => (
+            &["atomics_bring_the_old_value"],
+            &["atomics_change_the_regions_words_once_and_duplicates_get_the_kept_answer"],
+        ),
+        Class::Ack | Class::Cnp => (
+            &[
+                "a_lost_acknowledgement_is_asked_for_again_after_the_timeout",
+                "a_sequence_nak_makes_it_go_back_to_exactly_that_packet",
+            ],
+            &["a_write_of_every_shape_lands_where_its_address_says_and_is_acknowledged"],
+        ),
+    }
+}
+/// Of every opcode of UC: each of these tests goes through all of them.
+const UNRELIABLE: (Tests, Tests) = (
+    &["messages_of_unreliable_connections_leave_once_and_complete_in_order"],
+    &[
+        "messages_arrive_without_an_answer",
+        "random_messages_with_losses_of_16_queue_pairs_beside_reliable_ones",
+    ],
+);
 
 /// Some transport of the row is built.
 fn built(r: &Rule) -> bool {
@@ -216,10 +258,12 @@ fn tests(r: &Rule) -> &'static [&'static str] {
         ],
         OpcodeSequence if uc => &["a_gap_drops_the_message_it_is_in_and_the_next_one_is_taken"],
         OpcodeSequence => &["a_broken_opcode_sequence_is_an_invalid_request"],
-        Unsupported if uc => {
-            &["what_may_not_be_done_is_dropped_and_its_receive_wqe_serves_the_next_message"]
-        }
-        Unsupported => &["what_the_qp_or_the_device_does_not_do_is_an_invalid_request"],
+        Unsupported if uc => &["a_write_that_the_queue_pair_does_not_allow_is_dropped"],
+        Unsupported => &[
+            "what_the_qp_or_the_device_does_not_do_is_an_invalid_request",
+            "without_the_queue_pairs_right_a_read_is_an_invalid_request_without_the_keys_an_access_error",
+            "an_atomic_that_rights_key_or_alignment_forbid_gets_its_nak",
+        ],
         PayloadLength if uc => {
             &["what_may_not_be_done_is_dropped_and_its_receive_wqe_serves_the_next_message"]
         }
@@ -244,9 +288,17 @@ fn tests(r: &Rule) -> &'static [&'static str] {
         RqeTooShort if uc => {
             &["what_may_not_be_done_is_dropped_and_its_receive_wqe_serves_the_next_message"]
         }
-        RqeTooShort => &["a_receive_wqe_in_use_completes_with_the_error_and_the_rest_is_flushed"],
-        PayloadWrite if uc => &["a_fault_of_the_hosts_own_ends_the_queue_pair_with_a_completion"],
-        PayloadWrite => &["a_failed_payload_write_is_a_remote_operational_error"],
+        RqeTooShort => &[
+            "a_bad_receive_wqe_fails_the_message_that_uses_it",
+            "too_little_room_or_a_wrong_key_in_any_piece_ends_the_message_and_nothing_behind_it_is_written",
+        ],
+        PayloadWrite if uc => {
+            &["a_payload_that_cannot_be_written_ends_the_queue_pair_without_an_answer"]
+        }
+        PayloadWrite => &[
+            "a_failed_payload_write_is_a_remote_operational_error",
+            "an_atomic_whose_result_cannot_be_written_ends_the_queue_pair_with_an_operational_nak",
+        ],
         ResponseRead => &[
             "a_response_has_an_epoch_of_its_own_and_its_failed_read_is_reported_with_its_psn",
             "an_atomic_whose_memory_cannot_be_read_ends_the_queue_pair_with_an_operational_nak",
@@ -260,25 +312,33 @@ fn tests(r: &Rule) -> &'static [&'static str] {
             &["a_fatal_nak_fails_the_wqe_that_holds_its_psn"]
         }
         Rnr => &["an_rnr_wait_is_never_shorter_than_the_peer_asks_for"],
-        BadResponse => &["answers_that_fit_nothing_outstanding_are_counted_and_ignored"],
+        BadResponse => &[
+            "responses_that_do_not_fit_fail_the_read",
+            "a_fatal_nak_fails_the_wqe_that_holds_its_psn",
+        ],
         ResponseLkey => &[
             "a_local_key_that_is_gone_fails_the_read",
             "a_local_region_that_may_not_be_written_fails_the_read",
         ],
         ResponseWrite => &["a_response_that_cannot_be_written_fails_the_read"],
         WqeDma => &["failed_reads_of_wqe_or_payload_fail_that_wqe"],
-        WqeBad | WqeLength | Lkey => &["bad_wqes_fail_in_their_turn_and_the_rest_is_flushed"],
+        WqeBad | WqeLength | Lkey => &[
+            "bad_wqes_fail_in_their_turn_and_the_rest_is_flushed",
+            "of_bad_wqes_behind_each_other_the_first_fails_and_the_others_are_flushed",
+        ],
         PayloadRead => &[
             "failed_reads_of_wqe_or_payload_fail_that_wqe",
             "a_queue_pair_whose_payload_cannot_be_read_costs_fifteen_others_nothing",
         ],
         Timeout => &["silence_is_answered_by_retries_after_the_timeout_and_then_by_an_error"],
         RetryExhausted => &[
+            "as_many_retries_as_agreed_follow_the_first_try_seven_too",
             "silence_is_answered_by_retries_after_the_timeout_and_then_by_an_error",
             "a_deaf_responder_exhausts_the_retries",
         ],
         RnrExhausted => &[
             "rnr_retries_run_out",
+            "seven_rnr_retries_never_end_and_six_do",
             "a_responder_never_ready_exhausts_the_rnr_retries",
         ],
         CqFull => &[
