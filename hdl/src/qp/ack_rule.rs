@@ -9,8 +9,9 @@
 //!
 //! Only PSNs from the oldest unacknowledged to the last given to a packet count. New progress resets both retry
 //! counters and the ACK timer. An RNR wait is ended by its own timer only.
-use super::cpl_stages::{Later, at_last, credits_of};
+use super::cpl_stages::{Later, at_last};
 use super::cpl_types::*;
+use super::credits::{ahead_of, limits};
 use super::psn::{PSN_W, psn_within};
 use super::sq_types::{CREDIT_W, Pulses};
 use crate::prim::Reg;
@@ -97,8 +98,8 @@ impl Logic for AckRule {
             expired: c.timer.armed && c.timer.deadline == self.ev.val().deadline,
             deadline: self.deadline.val(),
             rnr_deadline: self.rnr_deadline.val(),
-            limited: !credits_of(value).get_bit(CREDIT_W - 1),
-            ahead: a.msn.get_bits::<CREDIT_W>(0) - c.msn + credits_of(value),
+            limited: limits(value),
+            ahead: ahead_of(value, a.msn.get_bits::<CREDIT_W>(0), c.msn),
         };
 
         // decide

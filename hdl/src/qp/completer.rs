@@ -27,6 +27,7 @@ use super::ack_rule::AckRule;
 use super::ack_timer::{AckTimer, TimerSet};
 use super::cpl_stages::*;
 use super::cpl_types::*;
+use super::credits::{binds, limit_of};
 use super::ctx_ram::CtxRam;
 use super::outbox::Outbox;
 use super::psn::{idx_before, psn_before};
@@ -515,7 +516,7 @@ impl Logic for Completer {
                 exact: retired && !out.go_on,
                 pkt: 0.into(),
                 rd: n.rd,
-                limited: n.limited && !n.ahead.get_bit(CREDIT_W - 1),
+                limited: n.limited && binds(n.ahead),
                 limit: 0.into(),
             },
             ahead: n.ahead,
@@ -533,7 +534,7 @@ impl Logic for Completer {
         let told = self.told.q.val();
         let una = SqUna {
             pkt: told.una.psn - told.base,
-            limit: told.una.idx.get_bits::<CREDIT_W>(0) + told.ahead,
+            limit: limit_of(told.una.idx, told.ahead),
             ..told.una
         };
         self.unas.i_valid.next = told.tell;

@@ -60,38 +60,6 @@ pub struct TimerReg {
     pub set: TimerSet,
 }
 
-/// Credits of a code; one at least, with which to ask again, and half of the range for all that are more.
-pub const fn credits(code: usize) -> u64 {
-    let most = 1 << (CREDIT_W - 1);
-    match aeth::credits(code as u8) {
-        Some(0) => 1,
-        Some(n) if (n as u64) < most => n as u64,
-        _ => most,
-    }
-}
-const CREDITS: [u64; 1 << layout::SYNDROME_VALUE.width] = {
-    let mut t = [0; 1 << layout::SYNDROME_VALUE.width];
-    let mut i = 0;
-    while i < t.len() {
-        t[i] = credits(i);
-        i += 1;
-    }
-    t
-};
-#[rtl_fn]
-pub fn credits_of(code: Bits<{ layout::SYNDROME_VALUE.width }>) -> Bits<CREDIT_W> {
-    let mut n = bits::<CREDIT_W>(0);
-    for i in 0..CREDITS.len() {
-        let this = if code == i as u64 {
-            bits::<CREDIT_W>(CREDITS[i])
-        } else {
-            0.into()
-        };
-        n = n | this;
-    }
-    n
-}
-
 /// Ticks of a timeout code: never early, so one more than asked for.
 #[rtl_fn]
 pub fn ack_wait(timeout: Bits<5>) -> Bits<TICK_W> {

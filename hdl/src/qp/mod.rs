@@ -6,6 +6,7 @@ pub mod atomic_unit;
 pub mod completer;
 pub mod cpl_stages;
 pub mod cpl_types;
+pub mod credits;
 pub mod ctx_ram;
 pub mod local_inv;
 pub mod outbox;

@@ -10,6 +10,7 @@
 //! everything before it has completed), a rewind. From an error on, everything posted is flushed; while READs are
 //! outstanding only from the command processor's `Error` on, behind which no response is written any more.
 use super::cpl_types::*;
+use super::credits::ahead_after;
 use super::psn::psn_before;
 use super::sq_types::Pulses;
 use crate::cfg::*;
@@ -139,10 +140,7 @@ impl Logic for RetireRule {
             n.base = r.last_psn + 1;
             if !r.silent {
                 n.msn = c.msn + 1;
-                // one message can always be sent, to ask
-                if c.ahead != 1 {
-                    n.ahead = c.ahead - 1;
-                }
+                n.ahead = ahead_after(c.ahead);
             }
             if r.read {
                 n.rd = c.rd + 1;

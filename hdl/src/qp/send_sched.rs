@@ -26,6 +26,7 @@
 //!
 //! Latency: `wqes` to `grant` 9 cycles. Throughput: an event a cycle, of one QP every 2; a grant every 4 cycles.
 //! Never: two grants of one QP at a time.
+use super::credits::{left_of, none_of, turn_of};
 use super::ctx_ram::CtxRam;
 use super::outbox::Outbox;
 use super::psn::idx_before;
@@ -409,8 +410,8 @@ impl Logic for SendSched {
         let max_rd = bit_cast::<RD_W, { RD_SLOT_W + 1 }>(d.cfg.max_rd);
         let full = d.rd >= max_rd;
         let alone = c.una.idx == c.at.idx;
-        let credit = c.limit - c.at.idx.get_bits::<CREDIT_W>(0);
-        let no_credit = c.limited && (!credit.any() || credit.get_bit(CREDIT_W - 1));
+        let credit = left_of(c.limit, c.at.idx);
+        let no_credit = c.limited && none_of(credit);
         let stuck = (c.for_room && full)
             || (c.for_fence && d.rd.any())
             || (c.for_all && !alone)
@@ -497,11 +498,7 @@ impl Logic for SendSched {
             ),
             packets: clamp::<{ WINDOW_W + 1 }>(g.packets, GRANT_PACKETS),
             closes: g.packets <= GRANT_PACKETS,
-            credit: if g.credit.get_bit(CREDIT_W - 1) {
-                0.into()
-            } else {
-                clamp::<CREDIT_W>(g.credit, GRANT_PACKETS)
-            },
+            credit: turn_of(g.credit),
             ..g.grant
         };
         let report = d.restart || d.kind == Ev::Done;

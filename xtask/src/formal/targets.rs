@@ -6,8 +6,10 @@ use rocenic_hdl::host::axi_read::AxiRead;
 use rocenic_hdl::host::axi_write::{AHEAD, AxiWrite};
 use rocenic_hdl::host::cmd_verdict::CmdVerdict;
 use rocenic_hdl::prim::Fifo;
+use rocenic_hdl::qp::credits::*;
 use rocenic_hdl::qp::ctx_ram::CtxRam;
 use rocenic_hdl::qp::psn::*;
+use rocenic_hdl::qp::sq_types::{CREDIT_W, GRANT_PACKETS, GRANT_W};
 use rocenic_hdl::qp::tx_mux::TxMux;
 use rocenic_hdl::stream::Skid;
 use rocenic_hdl::types::{QpCfg, TxCmd};
@@ -46,6 +48,38 @@ impl Logic for Order {
         self.comes_before.next = psn_before(self.a.val(), self.b.val());
         self.stands_in.next = psn_within(self.a.val(), self.b.val(), self.c.val());
         self.idx.next = idx_before::<IDX_W>(self.i.val(), self.j.val());
+    }
+}
+
+/// What is done with credits in the completer and in the scheduler, as a block.
+#[derive(LogicBlock, Default)]
+struct Credits {
+    code: Signal<In, Code>,
+    peer: Signal<In, Bits<CREDIT_W>>,
+    msn: Signal<In, Bits<CREDIT_W>>,
+    ahead: Signal<In, Bits<CREDIT_W>>,
+    oldest: Signal<In, Bits<IDX_W>>,
+    at: Signal<In, Bits<IDX_W>>,
+    count: Signal<Out, Bits<CREDIT_W>>,
+    code_limits: Signal<Out, Bit>,
+    heard: Signal<Out, Bits<CREDIT_W>>,
+    after: Signal<Out, Bits<CREDIT_W>>,
+    binding: Signal<Out, Bit>,
+    none: Signal<Out, Bit>,
+    turn: Signal<Out, Bits<GRANT_W>>,
+}
+impl Logic for Credits {
+    #[rtl]
+    fn update(&mut self) {
+        self.count.next = credits_of(self.code.val());
+        self.code_limits.next = limits(self.code.val());
+        self.heard.next = ahead_of(self.code.val(), self.peer.val(), self.msn.val());
+        let ahead = self.ahead.val();
+        self.after.next = ahead_after(ahead);
+        self.binding.next = binds(ahead);
+        let left = left_of(limit_of(self.oldest.val(), ahead), self.at.val());
+        self.none.next = none_of(left);
+        self.turn.next = turn_of(left);
     }
 }
 
@@ -138,6 +172,45 @@ pub const ALL: &[Target] = &[
                 what: "clearing ends one entry early",
                 from: "at_q == 2'h3",
                 to: "at_q == 2'h2",
+            },
+        ],
+    },
+    Target {
+        name: "credits",
+        claim: "no message is sent beyond what the peer has receives for but one to ask with, and none waits that may go",
+        cover_depth: 40,
+        text: print::<Credits>,
+        numbers: &[("W", CREDIT_W as u64), ("TURN", GRANT_PACKETS)],
+        broken: &[
+            Broken {
+                what: "a message is sent when nothing is left",
+                from: "assign none = (~(|left)) | left[7];",
+                to: "assign none = left[7];",
+            },
+            Broken {
+                what: "what was sent meanwhile makes credits",
+                from: "(~(|left)) | left[7]",
+                to: "~(|left)",
+            },
+            Broken {
+                what: "nothing may be sent to ask",
+                from: "if (ahead_2 == 8'h1) begin",
+                to: "if (1'h0) begin",
+            },
+            Broken {
+                what: "credits count from the oldest message on",
+                from: "assign heard = (peer - msn) + ",
+                to: "assign heard = ",
+            },
+            Broken {
+                what: "one message beyond the limit",
+                from: "assign limit = oldest[7:0] + ahead_2;",
+                to: "assign limit = (oldest[7:0] + ahead_2) + 8'h1;",
+            },
+            Broken {
+                what: "a turn goes beyond the limit",
+                from: "sel_2 = left[3:0];",
+                to: "sel_2 = 4'h8;",
             },
         ],
     },
