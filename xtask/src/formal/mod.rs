@@ -1,9 +1,9 @@
 //! `cargo xtask formal`: properties of small blocks, proved for all time.
 //!
 //! A target is a block, printed as everywhere, and a wrapper in `hdl/formal/` that assumes what its neighbours keep and
-//! asserts what it promises. Three things must hold of each: abc proves the assertion without a bound (induction or PDR), every
-//! `cover` of the wrapper is reached (nothing is proved of behaviour that cannot occur), and every broken variant of the
-//! block is refuted.
+//! asserts what it promises. Three things must hold of each: abc proves the assertion without a bound (by induction or
+//! PDR), every `cover` of the wrapper is reached (nothing is proved of behaviour that cannot occur), and every broken
+//! variant of the block is refuted.
 mod targets;
 
 pub use targets::ALL as TARGETS;
