@@ -2,6 +2,7 @@
 mod bench;
 mod contract_docs;
 mod demo;
+mod equivalent;
 mod formal;
 mod fuzz;
 mod generate;

@@ -4,12 +4,13 @@
 //!
 //! A model is built once with all changes of its sample in it, each behind a condition; each run of the tests chooses
 //! one. First all must pass with none chosen. A mutant is killed when a test fails or runs for much longer than that.
-//! Changes that the printer refuses, or that print the same text, do not count.
+//! Changes that the printer refuses, or that print the same text, do not count, and neither do those survivors of which
+//! it is proved that they change nothing (`equivalent`); others are taken in their place.
 //!
 //! Verdicts are kept in `target/mutate/` by mutant and design, so that a run that was stopped goes on where it was.
 use crate::netlist::PACKAGE;
 use crate::workspace::{cargo, root};
-use crate::{rtl, setup};
+use crate::{equivalent, rtl, setup};
 use anyhow::{Context, bail};
 use emit::Place;
 use rocenic_sim::verilate::{MUTANT, MUTANTS};
@@ -17,7 +18,7 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,7 +51,7 @@ const TESTS: &[Suite] = &[
     ("Requester", "blocks", &["requester::"]),
     ("Responses", "blocks", &["responses::"]),
     ("RxFront", "blocks", &["rx_front::", "pktbuf::"]),
-    ("RxPath", "blocks", &["rx_path::"]),
+    ("RxPath", "blocks", &["rx_path::", "read_rx::"]),
     ("Transmit", "blocks", &["transmit::", "tx_arb::"]),
     WHOLE,
 ];
@@ -103,6 +104,9 @@ pub struct Args {
     /// Only say what each mutant of the sample changes, and its verdict where there is one
     #[arg(long)]
     list: bool,
+    /// Try those once more that survived earlier runs: the tests are better now
+    #[arg(long)]
+    again: bool,
     /// Fail when less than this percentage is killed
     #[arg(long, default_value_t = 95.0)]
     at_least: f64,
@@ -115,6 +119,8 @@ enum Verdict {
     Survived,
     /// Nothing that could be tested.
     Void(String),
+    /// It makes no difference to these modules, which is proved.
+    Equivalent(String),
 }
 impl Verdict {
     fn text(&self) -> String {
@@ -122,13 +128,20 @@ impl Verdict {
             Verdict::Killed(by) => format!("killed by {by}"),
             Verdict::Survived => "survived".into(),
             Verdict::Void(why) => format!("void: {why}"),
+            Verdict::Equivalent(modules) => format!("equivalent in {modules}"),
         }
+    }
+    /// Whether it is one of those that were asked for.
+    fn counts(&self) -> bool {
+        matches!(self, Verdict::Killed(_) | Verdict::Survived)
     }
     fn parse(s: &str) -> Option<Self> {
         if s == "survived" {
             Some(Verdict::Survived)
         } else if let Some(by) = s.strip_prefix("killed by ") {
             Some(Verdict::Killed(by.to_owned()))
+        } else if let Some(modules) = s.strip_prefix("equivalent in ") {
+            Some(Verdict::Equivalent(modules.to_owned()))
         } else {
             Some(Verdict::Void(s.strip_prefix("void: ")?.to_owned()))
         }
@@ -243,11 +256,19 @@ fn first_failure(
 }
 
 /// Why a change says nothing, if it does.
-fn void(p: &Place, plain: &[(String, String)]) -> Option<String> {
+fn void(p: &Place, plain: &emit::Design) -> Option<String> {
     match rtl::print_mutant(Some(PACKAGE), Some(p.mutant.clone())) {
         Err(e) => Some(format!("{e:#}").replace('\n', " ")),
-        Ok(d) => (d.modules == plain).then(|| "the text is the same".into()),
+        Ok(d) => (d.modules == plain.modules).then(|| "the text is the same".into()),
     }
+}
+/// Where it is proved that a change makes no difference, if it is.
+fn equivalent(p: &Place, plain: &emit::Design, dir: &Path) -> anyhow::Result<Option<String>> {
+    let changed = rtl::print_mutant(Some(PACKAGE), Some(p.mutant.clone()))?;
+    let dir = dir.join(p.mutant.to_string());
+    let modules = equivalent::proof(plain, &changed, &dir)?;
+    let _ = fs::remove_dir_all(dir);
+    Ok(modules)
 }
 
 /// What all workers share.
@@ -258,9 +279,21 @@ struct Run<'a> {
     keep: &'a (dyn Fn(&Place, &Verdict) -> anyhow::Result<()> + Sync),
 }
 impl Run<'_> {
-    /// Tries mutants against a suite; gives those that it kills, each with the test.
-    fn suite(&self, suite: &Suite, mutants: &[&Place]) -> anyhow::Result<Vec<(usize, String)>> {
-        let names: Vec<String> = mutants.iter().map(|p| p.mutant.to_string()).collect();
+    /// Tries mutants against a suite; gives those that it does not kill.
+    fn suite(
+        &self,
+        suite: &Suite,
+        sample: &[&Place],
+        mutants: Vec<usize>,
+        verdicts: &mut BTreeMap<usize, Verdict>,
+    ) -> anyhow::Result<Vec<usize>> {
+        if mutants.is_empty() {
+            return Ok(mutants);
+        }
+        let names: Vec<String> = mutants
+            .iter()
+            .map(|&i| sample[i].mutant.to_string())
+            .collect();
         let names = names.join(" ");
         let tries = |number, limit| {
             let c = Choice {
@@ -282,25 +315,34 @@ impl Run<'_> {
         tries(0, LONGEST)?;
         let limit = start.elapsed() * PATIENCE + SLACK;
         let next = AtomicUsize::new(0);
-        let killed = Mutex::new(vec![]);
-        let work = || -> anyhow::Result<()> {
+        let killed = Mutex::new(BTreeMap::new());
+        both(|| {
             loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                let Some(p) = mutants.get(i) else {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                let Some(&i) = mutants.get(n) else {
                     return Ok(());
                 };
-                if let Some(test) = tries(i + 1, limit)? {
-                    (self.keep)(p, &Verdict::Killed(test.clone()))?;
+                let p = sample[i];
+                if let Some(test) = tries(n + 1, limit)? {
                     self.bar.inc(1);
                     self.bar
                         .set_message(format!("{}: killed by {test}", p.mutant));
-                    let mut k = killed.lock().unwrap_or_else(|p| p.into_inner());
-                    k.push((i, test));
+                    let v = Verdict::Killed(test);
+                    (self.keep)(p, &v)?;
+                    killed
+                        .lock()
+                        .unwrap_or_else(|p| p.into_inner())
+                        .insert(i, v);
                 }
             }
-        };
-        both(work)?;
-        Ok(killed.into_inner().unwrap_or_else(|p| p.into_inner()))
+        })?;
+        // models with bugs in are thrown away
+        let _ = fs::remove_dir_all(rocenic_sim::verilate::target_dir().join("mutants"));
+        let mut killed = killed.into_inner().unwrap_or_else(|p| p.into_inner());
+        let alive = mutants.iter().copied().filter(|i| !killed.contains_key(i));
+        let alive = alive.collect();
+        verdicts.append(&mut killed);
+        Ok(alive)
     }
 }
 /// The same in two threads.
@@ -328,7 +370,7 @@ fn hash(parts: &[&str]) -> String {
 
 pub fn run(a: Args) -> anyhow::Result<()> {
     setup::run()?;
-    let plain = rtl::print(Some(PACKAGE))?.modules;
+    let plain = rtl::print(Some(PACKAGE))?;
     let all = rtl::mutants()?;
     println!("{} places where the RTL can be changed", all.len());
     let seed = a.seed.to_string();
@@ -351,7 +393,7 @@ pub fn run(a: Args) -> anyhow::Result<()> {
 
     let dir = root().join("target/mutate");
     fs::create_dir_all(&dir)?;
-    let texts: Vec<&str> = plain.iter().map(|m| m.1.as_str()).collect();
+    let texts: Vec<&str> = plain.modules.iter().map(|m| m.1.as_str()).collect();
     let design = hash(&texts);
     let kept = |p: &Place| dir.join(format!("{design}-{}", p.mutant));
 
@@ -364,98 +406,112 @@ pub fn run(a: Args) -> anyhow::Result<()> {
     }
     let programs = test_programs()?;
 
-    let verdicts: Mutex<BTreeMap<usize, Verdict>> = Mutex::default();
-    let set = |i: usize, v: Verdict| {
-        verdicts
-            .lock()
-            .unwrap_or_else(|p| p.into_inner())
-            .insert(i, v);
-    };
-    // the first `count` that say something
     let bar = indicatif::ProgressBar::new(a.count as u64);
     bar.set_style(indicatif::ProgressStyle::with_template(
         "{bar:30} {pos}/{len} {msg}",
     )?);
-    let (next, left) = (AtomicUsize::new(0), AtomicUsize::new(a.count));
-    let open = Mutex::new(vec![]);
-    both(|| {
-        loop {
-            if left.load(Ordering::Relaxed) == 0 {
-                return Ok(());
-            }
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            let Some(p) = sample.get(i) else {
-                return Ok(());
-            };
-            bar.set_message(format!("{}: printed", p.mutant));
-            let old = fs::read_to_string(kept(p)).ok();
-            let old = old.as_deref().and_then(Verdict::parse);
-            let v = old.or_else(|| void(p, &plain).map(Verdict::Void));
-            if !matches!(v, Some(Verdict::Void(_)))
-                && left
-                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
-                    .is_err()
-            {
-                return Ok(());
-            }
-            match v {
-                Some(v) => {
-                    fs::write(kept(p), v.text())?;
-                    if !matches!(v, Verdict::Void(_)) {
-                        bar.inc(1);
-                    }
-                    set(i, v);
-                }
-                None => open.lock().unwrap_or_else(|p| p.into_inner()).push(i),
-            }
-        }
-    })?;
-    let mut open = open.into_inner().unwrap_or_else(|p| p.into_inner());
-    open.sort_unstable();
-
     let run = Run {
         programs: &programs,
         bar: &bar,
         keep: &|p, v| Ok(fs::write(kept(p), v.text())?),
     };
-    let mut alive = vec![];
-    let whole = (!a.quick).then_some(&WHOLE);
-    for suite in TESTS.iter().filter(|s| s.0 != WHOLE.0).chain(whole) {
-        let mut here: Vec<usize> = open
-            .iter()
-            .copied()
-            .filter(|&i| tests_of(sample[i]).is_some_and(|t| t.0 == suite.0))
-            .collect();
-        if suite.0 == WHOLE.0 {
-            here.append(&mut alive);
+    let old = |p: &Place| {
+        let text = fs::read_to_string(kept(p)).ok()?;
+        Verdict::parse(&text).filter(|v| !(a.again && matches!(v, Verdict::Survived)))
+    };
+    let mut verdicts: BTreeMap<usize, Verdict> = BTreeMap::new();
+    // until so many say something: each round takes others for those that turned out to be equivalent
+    loop {
+        let valid = verdicts.values().filter(|v| v.counts()).count();
+        let from = verdicts.keys().last().map_or(0, |i| i + 1);
+        let (said, open) = take(&sample, from, a.count - valid, |p| {
+            bar.set_message(format!("{}: printed", p.mutant));
+            let v = old(p).or_else(|| void(p, &plain).map(Verdict::Void));
+            if let Some(v) = &v {
+                (run.keep)(p, v)?;
+                bar.inc(u64::from(v.counts()));
+            }
+            Ok(v)
+        })?;
+        if said.is_empty() && open.is_empty() {
+            break;
         }
-        if here.is_empty() {
-            continue;
+        verdicts.extend(said);
+        let mut alive = vec![];
+        for suite in TESTS.iter().filter(|s| s.0 != WHOLE.0) {
+            let near = |i: &&usize| tests_of(sample[**i]).is_some_and(|t| t.0 == suite.0);
+            let here = open.iter().filter(near).copied().collect();
+            alive.extend(run.suite(suite, &sample, here, &mut verdicts)?);
         }
-        let places: Vec<&Place> = here.iter().map(|&i| sample[i]).collect();
-        let killed = run.suite(suite, &places)?;
-        for (k, test) in &killed {
-            set(here[*k], Verdict::Killed(test.clone()));
+        let mut differ = vec![];
+        for i in alive {
+            let p = sample[i];
+            bar.set_message(format!("{}: compared", p.mutant));
+            match equivalent(p, &plain, &dir)? {
+                Some(modules) => {
+                    let v = Verdict::Equivalent(modules);
+                    (run.keep)(p, &v)?;
+                    verdicts.insert(i, v);
+                }
+                None => differ.push(i),
+            }
         }
-        let dead: BTreeSet<usize> = killed.iter().map(|k| here[k.0]).collect();
-        alive.extend(here.into_iter().filter(|i| !dead.contains(i)));
-        // models with bugs in are thrown away
-        let _ = fs::remove_dir_all(rocenic_sim::verilate::target_dir().join("mutants"));
-    }
-    for i in alive {
         if !a.quick {
-            fs::write(kept(sample[i]), Verdict::Survived.text())?;
+            let near = |i: &&usize| tests_of(sample[**i]).is_some_and(|t| t.0 == WHOLE.0);
+            differ.extend(open.iter().filter(near));
+            differ = run.suite(&WHOLE, &sample, differ, &mut verdicts)?;
         }
-        set(i, Verdict::Survived);
+        for i in differ {
+            if !a.quick {
+                (run.keep)(sample[i], &Verdict::Survived)?;
+            }
+            verdicts.insert(i, Verdict::Survived);
+            bar.inc(1);
+        }
     }
     bar.finish_and_clear();
-    let done = verdicts.into_inner().unwrap_or_else(|p| p.into_inner());
-    let done: Vec<(usize, Verdict)> = done.into_iter().collect();
-    report(&a, &sample, &done)
+    report(&a, &sample, &verdicts)
+}
+/// Verdicts that are there already, and the others' numbers, both by place in the sample.
+type Taken = (BTreeMap<usize, Verdict>, Vec<usize>);
+/// The next `count` of the sample that count or may count.
+fn take(
+    sample: &[&Place],
+    from: usize,
+    count: usize,
+    verdict: impl Fn(&Place) -> anyhow::Result<Option<Verdict>> + Sync,
+) -> anyhow::Result<Taken> {
+    let (next, left) = (AtomicUsize::new(from), AtomicUsize::new(count));
+    let taken: Mutex<Taken> = Mutex::default();
+    both(|| {
+        while left.load(Ordering::Relaxed) > 0 {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(p) = sample.get(i) else { break };
+            let v = verdict(p)?;
+            let counts = v.as_ref().is_none_or(Verdict::counts);
+            let less = |n: usize| n.checked_sub(1);
+            let last = counts
+                && left
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+                    .is_err();
+            if last {
+                break;
+            }
+            let mut t = taken.lock().unwrap_or_else(|p| p.into_inner());
+            match v {
+                Some(v) => drop(t.0.insert(i, v)),
+                None => t.1.push(i),
+            }
+        }
+        Ok(())
+    })?;
+    let mut taken = taken.into_inner().unwrap_or_else(|p| p.into_inner());
+    taken.1.sort_unstable();
+    Ok(taken)
 }
 
-fn report(a: &Args, sample: &[&Place], done: &[(usize, Verdict)]) -> anyhow::Result<()> {
-    let (mut killed, mut survived, mut void) = (0, vec![], 0);
+fn report(a: &Args, sample: &[&Place], done: &BTreeMap<usize, Verdict>) -> anyhow::Result<()> {
+    let (mut killed, mut survived, mut void, mut equivalent) = (0, vec![], 0, vec![]);
     let mut blocks: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
     for (i, v) in done {
         let p = sample[*i];
@@ -470,6 +526,7 @@ fn report(a: &Args, sample: &[&Place], done: &[(usize, Verdict)]) -> anyhow::Res
                 row[1] += 1;
             }
             Verdict::Void(_) => void += 1,
+            Verdict::Equivalent(modules) => equivalent.push((p, modules)),
         }
     }
     println!("{:24} {:>6} {:>8}", "block", "killed", "survived");
@@ -479,13 +536,21 @@ fn report(a: &Args, sample: &[&Place], done: &[(usize, Verdict)]) -> anyhow::Res
     for p in &survived {
         println!("survived: {} at {}: {}", p.mutant, p.at, p.change);
     }
+    for (p, modules) in &equivalent {
+        println!(
+            "equivalent in {modules}: {} at {}: {}",
+            p.mutant, p.at, p.change
+        );
+    }
     let valid = killed + survived.len();
     if valid == 0 {
         bail!("nothing could be tested");
     }
     let percent = 100.0 * killed as f64 / valid as f64;
     println!(
-        "{killed} of {valid} mutants killed ({percent:.1} %), {void} more say nothing; seed {}",
+        "{killed} of {valid} mutants killed ({percent:.1} %); {} more are proved equivalent, {void} more are refused or print \
+         the same; seed {}",
+        equivalent.len(),
         a.seed
     );
     if percent < a.at_least {

@@ -13,6 +13,9 @@ pub struct Args {
     /// Types at file scope instead of in a package, for tools that know no packages (Icarus Verilog 11)
     #[arg(long)]
     no_package: bool,
+    /// With one bug in, of those that `cargo xtask mutate --list` names (`SendSched:17`)
+    #[arg(long)]
+    mutant: Option<emit::Mutant>,
 }
 
 /// The top, built and connected, on a thread of its own: blocks are deep on the stack while they are made.
@@ -76,7 +79,7 @@ pub fn run(a: Args) -> anyhow::Result<()> {
     let out = a.out.unwrap_or_else(|| root().join("target/rtl"));
     let list_file = out.join("rocenic.f");
     forget(&out, &list_file)?;
-    let d = print((!a.no_package).then_some("types_pkg"))?;
+    let d = print_mutant((!a.no_package).then_some("types_pkg"), a.mutant)?;
     let files = d
         .write_dir(&out)
         .with_context(|| format!("cannot write to {}", out.display()))?;
