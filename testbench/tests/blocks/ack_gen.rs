@@ -180,6 +180,19 @@ fn an_answer_waits_for_the_responses_of_the_reads_before_it() {
 }
 
 #[test]
+fn a_nak_leaves_however_many_reads_behind_it_are_answered_already() {
+    for answered in [1, 15, 16, 31] {
+        let mut b = bench();
+        b.answered(3, answered);
+        b.send_behind(nak(3, 9), 0, false);
+        assert_eq!(b.left(), [nak(3, 9)], "{answered} READs");
+        // and one that stands before as many as the numbers tell apart waits
+        b.send_behind(nak(3, 10), answered + 31, false);
+        assert_eq!(b.left(), [], "{answered} READs");
+    }
+}
+
+#[test]
 fn an_acknowledgement_older_than_a_response_is_dropped_a_nak_is_not() {
     for (a, want) in [(ack(3, 9), vec![]), (nak(3, 9), vec![nak(3, 9)])] {
         let mut b = bench();
