@@ -17,7 +17,7 @@ fn atomics_of_many_queue_pairs_are_executed_once_and_answered_in_order_with_what
             for i in 0..16 {
                 let (psn, msn) = (16 * round + i, 100 * round + i);
                 // few places a queue pair, with values that are often as expected
-                let va = 0x1000 * u64::from(q) + 8 * b.r.below(3);
+                let va = 0x1000 * u64::from(q) + 8 * ((u64::from(q) + b.r.below(3)) % 8);
                 if b.r.percent(20) {
                     let r = Read {
                         psn,
