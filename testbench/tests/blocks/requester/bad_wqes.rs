@@ -10,7 +10,7 @@ const FLUSH: u64 = status::WR_FLUSH_ERR;
 type Spoil = (&'static str, fn(&mut Work), u64);
 
 /// Wrong for every operation.
-const ANY: [Spoil; 15] = [
+const ANY: [Spoil; 16] = [
     ("opcode 0", |w| w.wqe.opcode = 0, status::LOC_QP_OP_ERR),
     (
         "unknown opcode",
@@ -22,6 +22,11 @@ const ANY: [Spoil; 15] = [
     (
         "too many pieces",
         |w| w.wqe.num_sge = wqe::MAX_SGE as u8 + 1,
+        status::LOC_QP_OP_ERR,
+    ),
+    (
+        "128 pieces",
+        |w| w.wqe.num_sge = 0x80,
         status::LOC_QP_OP_ERR,
     ),
     (
@@ -66,7 +71,7 @@ const ANY: [Spoil; 15] = [
 const TOO_LONG: u32 = caps::MAX_MSG_BYTES as u32 + 1;
 
 /// Of a message of two pieces.
-const PIECES: [Spoil; 5] = [
+const PIECES: [Spoil; 7] = [
     (
         "sum of two lengths",
         |w| (w.wqe.num_sge, w.wqe.sge1_length) = (2, 1),
@@ -104,7 +109,22 @@ const PIECES: [Spoil; 5] = [
         },
         status::LOC_PROT_ERR,
     ),
+    (
+        "a piece beside inline data",
+        |w| inline_with(w, 1),
+        status::LOC_QP_OP_ERR,
+    ),
+    (
+        "128 pieces beside inline data",
+        |w| inline_with(w, 0x80),
+        status::LOC_QP_OP_ERR,
+    ),
 ];
+/// Inline data, which has no pieces.
+fn inline_with(w: &mut Work, num_sge: u8) {
+    w.wqe.flags |= INLINE as u8;
+    (w.wqe.num_sge, w.wqe.length) = (num_sge, wqe::MAX_INLINE as u32);
+}
 const LEN: u64 = 500;
 fn in_two(w: &mut Work) {
     w.wqe.num_sge = 2;
