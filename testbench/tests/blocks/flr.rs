@@ -4,6 +4,10 @@ use rocenic_testbench::Dut;
 
 /// Cycles from the choice of a packet to its first beat at the MAC, at most (`roce::Transmit`).
 const WAY: u64 = 10;
+/// Cycles the reset is held.
+const HELD: u64 = 16;
+/// Cycles within which everything has happened.
+const LONG: u64 = 100;
 
 #[test]
 fn a_reset_waits_for_frames_that_are_on_their_way_and_for_the_bus() {
@@ -41,12 +45,10 @@ fn a_reset_waits_for_frames_that_are_on_their_way_and_for_the_bus() {
             d.set("bus_idle", u64::from(n >= bus));
             d.step();
         }
-        let mut n = 0;
-        while d.get("done") == 0 {
-            d.step();
-            n += 1;
-            assert!(n < 100, "round {round}: never done");
-        }
+        d.run_until(LONG, "the reset begins", |d| d.get("clear") == 1);
+        let held = d.run_until(LONG, "the reset ends", |d| d.get("clear") == 0);
+        assert_eq!(held, HELD, "round {round}: cycles of the reset");
+        assert_eq!(d.get("done"), 1, "round {round}: not done behind the reset");
         d.set("req", 0);
         d.steps(2);
         assert_eq!((d.get("done"), d.get("stop")), (0, 0), "round {round}");

@@ -2,6 +2,7 @@
 mod ack_gen;
 mod axi_read;
 mod axi_write;
+mod axil_regs;
 mod beats;
 mod cmd_verdict;
 mod counters;

@@ -1,6 +1,7 @@
 //! Whole NICs with the real driver.
 mod budgets;
 mod capture;
+mod commands;
 mod determinism;
 mod drain;
 mod events;

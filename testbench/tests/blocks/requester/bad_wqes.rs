@@ -10,7 +10,7 @@ const FLUSH: u64 = status::WR_FLUSH_ERR;
 type Spoil = (&'static str, fn(&mut Work), u64);
 
 /// Wrong for every operation.
-const ANY: [Spoil; 15] = [
+const ANY: [Spoil; 16] = [
     ("opcode 0", |w| w.wqe.opcode = 0, status::LOC_QP_OP_ERR),
     (
         "unknown opcode",
@@ -22,6 +22,11 @@ const ANY: [Spoil; 15] = [
     (
         "too many pieces",
         |w| w.wqe.num_sge = wqe::MAX_SGE as u8 + 1,
+        status::LOC_QP_OP_ERR,
+    ),
+    (
+        "128 pieces",
+        |w| w.wqe.num_sge = 0x80,
         status::LOC_QP_OP_ERR,
     ),
     (
@@ -66,7 +71,7 @@ const ANY: [Spoil; 15] = [
 const TOO_LONG: u32 = caps::MAX_MSG_BYTES as u32 + 1;
 
 /// Of a message of two pieces.
-const PIECES: [Spoil; 5] = [
+const PIECES: [Spoil; 7] = [
     (
         "sum of two lengths",
         |w| (w.wqe.num_sge, w.wqe.sge1_length) = (2, 1),
@@ -104,7 +109,22 @@ const PIECES: [Spoil; 5] = [
         },
         status::LOC_PROT_ERR,
     ),
+    (
+        "a piece beside inline data",
+        |w| inline_with(w, 1),
+        status::LOC_QP_OP_ERR,
+    ),
+    (
+        "128 pieces beside inline data",
+        |w| inline_with(w, 0x80),
+        status::LOC_QP_OP_ERR,
+    ),
 ];
+/// Inline data, which has no pieces.
+fn inline_with(w: &mut Work, num_sge: u8) {
+    w.wqe.flags |= INLINE as u8;
+    (w.wqe.num_sge, w.wqe.length) = (num_sge, wqe::MAX_INLINE as u32);
+}
 const LEN: u64 = 500;
 fn in_two(w: &mut Work) {
     w.wqe.num_sge = 2;
@@ -284,49 +304,123 @@ fn failed_reads_of_wqe_or_payload_fail_that_wqe() {
     }
 }
 
+/// What a second block may not hold, each by itself.
+const SECOND: [Spoil; 18] = [
+    ("index", |w| second(w).index = 9, status::LOC_QP_OP_ERR),
+    ("queue pair", |w| second(w).qpn += 1, status::LOC_QP_OP_ERR),
+    ("opcode", |w| second(w).opcode ^= 1, status::LOC_QP_OP_ERR),
+    ("flags", |w| second(w).flags = 1, status::LOC_QP_OP_ERR),
+    (
+        "last flag",
+        |w| second(w).flags = 0x80,
+        status::LOC_QP_OP_ERR,
+    ),
+    ("pieces", |w| second(w).num_sge = 1, status::LOC_QP_OP_ERR),
+    (
+        "many pieces",
+        |w| second(w).num_sge = 0x80,
+        status::LOC_QP_OP_ERR,
+    ),
+    ("length", |w| second(w).length = 1, status::LOC_QP_OP_ERR),
+    (
+        "great length",
+        |w| second(w).length = 1 << 31,
+        status::LOC_QP_OP_ERR,
+    ),
+    (
+        "immediate",
+        |w| second(w).imm_or_invkey = 1,
+        status::LOC_QP_OP_ERR,
+    ),
+    (
+        "remote address",
+        |w| second(w).remote_va = 1,
+        status::LOC_QP_OP_ERR,
+    ),
+    (
+        "high remote address",
+        |w| second(w).remote_va = 1 << 63,
+        status::LOC_QP_OP_ERR,
+    ),
+    ("remote key", |w| second(w).rkey = 1, status::LOC_QP_OP_ERR),
+    (
+        "reserved",
+        |w| second(w).reserved = 1,
+        status::LOC_QP_OP_ERR,
+    ),
+    (
+        "high reserved",
+        |w| second(w).reserved = 1 << 31,
+        status::LOC_QP_OP_ERR,
+    ),
+    ("sum", |w| second(w).sge0_length += 1, status::LOC_LEN_ERR),
+    (
+        "key of the third piece",
+        |w| second(w).sge0_lkey += 1,
+        status::LOC_PROT_ERR,
+    ),
+    (
+        "key of the fourth piece",
+        |w| second(w).sge1_lkey += 1,
+        status::LOC_PROT_ERR,
+    ),
+];
+
+/// Posts three messages of two blocks, the second one spoilt: the first succeeds, the second fails with `want`.
+#[track_caller]
+fn fails_with_its_second_block(b: &mut Bench, name: &str, spoil: impl Fn(&mut Work), want: u64) {
+    b.open(6, |_| ());
+    for k in 0..3 {
+        let mut w = b.gather(6, Write, &[100, 0, 300, 50], SIGNALED);
+        if k == 1 {
+            spoil(&mut w);
+        }
+        w.good = k == 0;
+        b.post(6, w);
+    }
+    b.bell(6);
+    b.until(20_000, name, |b| b.qps[&6].cqes.len() == 5);
+    b.steps(1000);
+    // the second blocks of what failed are flushed like everything else
+    assert_eq!(
+        b.statuses(6),
+        [(1, 0), (2, want), (3, FLUSH), (4, FLUSH), (5, FLUSH)],
+        "{name}"
+    );
+    let mut cfg = b.qps[&6].cfg;
+    cfg.state = cmd::qp_state::RESET.into();
+    b.command(QpOpKind::Reset, 6, cfg);
+    b.finish_commands();
+}
+
 #[test]
 fn a_bad_second_block_fails_its_message() {
-    let cases: [Spoil; 6] = [
-        ("index", |w| second(w).index = 9, status::LOC_QP_OP_ERR),
-        ("queue pair", |w| second(w).qpn += 1, status::LOC_QP_OP_ERR),
-        ("flags", |w| second(w).flags = 1, status::LOC_QP_OP_ERR),
-        ("sum", |w| second(w).sge0_length += 1, status::LOC_LEN_ERR),
-        (
-            "key of the third piece",
-            |w| second(w).sge0_lkey += 1,
-            status::LOC_PROT_ERR,
-        ),
-        (
-            "key of the fourth piece",
-            |w| second(w).sge1_lkey += 1,
-            status::LOC_PROT_ERR,
-        ),
-    ];
     let mut b = Bench::new();
-    for (name, spoil, want) in cases {
-        b.open(6, |_| ());
-        for k in 0..3 {
-            let mut w = b.gather(6, Write, &[100, 0, 300, 50], SIGNALED);
-            if k == 1 {
-                spoil(&mut w);
-            }
-            w.good = k == 0;
-            b.post(6, w);
-        }
-        b.bell(6);
-        b.until(20_000, name, |b| b.qps[&6].cqes.len() == 5);
-        b.steps(1000);
-        // the second blocks of what failed are flushed like everything else
-        let flush = status::WR_FLUSH_ERR;
-        assert_eq!(
-            b.statuses(6),
-            [(1, 0), (2, want), (3, flush), (4, flush), (5, flush)],
-            "{name}"
-        );
-        let mut cfg = b.qps[&6].cfg;
-        cfg.state = cmd::qp_state::RESET.into();
-        b.command(QpOpKind::Reset, 6, cfg);
-        b.finish_commands();
+    for (name, spoil, want) in SECOND {
+        fails_with_its_second_block(&mut b, name, spoil, want);
+    }
+}
+
+#[test]
+fn any_single_bit_where_a_second_block_is_zero_fails_its_message() {
+    let mut b = Bench::new();
+    let zero = [
+        wqe::FLAGS,
+        wqe::NUM_SGE,
+        wqe::LENGTH,
+        wqe::IMM_OR_INVKEY,
+        wqe::REMOTE_VA,
+        wqe::RKEY,
+        wqe::RESERVED,
+    ];
+    for bit in zero.iter().flat_map(|f| f.lsb..f.lsb + f.width) {
+        let flip = |w: &mut Work| {
+            let mut bytes = second(w).to_bytes();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            *second(w) = wqe::Wqe::from_bytes(&bytes);
+        };
+        let name = format!("bit {bit}");
+        fails_with_its_second_block(&mut b, &name, flip, status::LOC_QP_OP_ERR);
     }
 }
 

@@ -185,9 +185,10 @@ fn a_local_invalidate_that_cannot_be_done_fails_in_its_turn() {
     let mut b = Bench::new();
     b.inv_good = false;
     type Change = fn(&mut wqe::Wqe);
-    let wrong: [(Change, u64); 4] = [
+    let wrong: [(Change, u64); 5] = [
         (|_| (), status::MW_BIND_ERR),
         (|w| w.num_sge = 1, status::LOC_QP_OP_ERR),
+        (|w| w.num_sge = 0x80, status::LOC_QP_OP_ERR),
         (|w| w.flags |= INLINE as u8, status::LOC_QP_OP_ERR),
         (|w| w.length = 1, status::LOC_LEN_ERR),
     ];

@@ -84,3 +84,39 @@ fn a_doorbell_that_a_later_push_overtakes_is_no_wrong_one() {
     b.steps(200);
     assert_eq!(b.count(Counter::DoorbellBadValue), 1);
 }
+
+#[test]
+fn only_the_last_packet_of_a_solicited_send_or_write_says_so() {
+    let cases = [
+        (Send, 900),
+        (SendImm, 900),
+        (SendInv, 900),
+        (WriteImm, 900),
+        (SendImm, 100),
+        (WriteImm, 0),
+        (Read, 900),
+        (Read, 100),
+        (AtomicCas, 8),
+        (AtomicFaa, 8),
+    ];
+    for (how, len) in cases {
+        for flags in [SIGNALED, SIGNALED | SOLICITED] {
+            let mut b = Bench::new();
+            b.keep_log = true;
+            b.open(5, |c| c.max_rd_atomic = 4.into());
+            let w = b.work(5, how, len, flags);
+            b.post(5, w);
+            b.bell(5);
+            b.until(5000, "its completion", |b| b.qps[&5].cqes.len() == 1);
+            let answered = matches!(how, Read | AtomicCas | AtomicFaa);
+            let packets = match len.div_ceil(b.qps[&5].pmtu) {
+                _ if answered => 1,
+                n => n.max(1) as usize,
+            };
+            let mut want = vec![false; packets];
+            want[packets - 1] = flags & SOLICITED != 0 && !answered;
+            let said: Vec<bool> = b.log.iter().map(|p| p.solicited).collect();
+            assert_eq!(said, want, "{how:?} of {len} bytes, flags {flags:#x}");
+        }
+    }
+}
