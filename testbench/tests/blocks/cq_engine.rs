@@ -116,6 +116,7 @@ impl Bench {
     fn events(&mut self) -> Vec<(u64, u64, u64)> {
         let mut v = vec![];
         while let Some(e) = self.eqe.try_recv() {
+            assert_eq!(e.field("info"), 0);
             v.push((e.field("etype"), e.field("number"), e.field("eqn")));
         }
         v
@@ -344,6 +345,30 @@ fn a_completion_takes_two_cycles_of_whatever_queue() {
     while b.lines.len() < 200 {
         b.steps(1);
         assert!(b.dut.cycle() < before + 420, "{} of 200", b.lines.len());
+    }
+}
+
+#[test]
+fn both_sides_complete_in_turn() {
+    for solicited in [false, true] {
+        let mut b = Bench::new();
+        b.latency = 5;
+        let q = b.create(1, 8);
+        for n in 0..40 {
+            for (side, qpn) in [(&b.a, 7), (&b.b, 8)] {
+                side.send(&CqeReq {
+                    qpn: bits(qpn),
+                    solicited,
+                    ..completion(&q, n)
+                });
+            }
+        }
+        b.steps(400);
+        let sides: Vec<u64> = b.lines.iter().map(|(_, c)| c.qpn.into()).collect();
+        assert_eq!(sides.len(), 80);
+        // the first ones may come before the other side offers anything
+        let turns = sides[2..].windows(2).all(|w| w[0] != w[1]);
+        assert!(turns, "solicited {solicited}: {sides:?}");
     }
 }
 
