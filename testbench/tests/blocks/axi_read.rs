@@ -74,7 +74,7 @@ fn clients_get_their_own_data_with_one_last_also_across_pages() {
     ] {
         let mut dut = Dut::new(Dma::default());
         let memory = AxiMemory::new(&mut dut, "m_axi", config);
-        let clients = [client(&mut dut, "sq"), client(&mut dut, "rq")];
+        let clients = ["sq", "rq", "at"].map(|name| client(&mut dut, name));
         dut.reset();
         let sim = dut.sim();
         let joins: Vec<_> = clients
