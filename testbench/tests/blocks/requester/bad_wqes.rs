@@ -402,6 +402,21 @@ fn a_bad_second_block_fails_its_message() {
 }
 
 #[test]
+fn no_key_of_a_refused_second_block_is_looked_up_and_a_wrong_one_changes_no_status() {
+    const KEY: u32 = 0x6ee;
+    let refused = SECOND.iter().filter(|c| c.2 == status::LOC_QP_OP_ERR);
+    let mut b = Bench::new();
+    for (name, spoil, want) in refused {
+        let wrong_key = |w: &mut Work| {
+            spoil(w);
+            (second(w).sge0_lkey, second(w).sge1_lkey) = (KEY, KEY);
+        };
+        fails_with_its_second_block(&mut b, name, wrong_key, *want);
+        assert!(!b.looked_up.contains(&KEY.into()), "{name}: looked up");
+    }
+}
+
+#[test]
 fn any_single_bit_where_a_second_block_is_zero_fails_its_message() {
     let mut b = Bench::new();
     let zero = [

@@ -62,6 +62,7 @@ impl Bench {
     }
     pub(super) fn lookup(&mut self, v: &Value<MrReq>) {
         let (key, at, len, pd) = (v.field("key"), v.field("va"), v.field("len"), v.field("pd"));
+        self.looked_up.push(key);
         let qpn = key >> 8;
         let ok = key & 0xff == 0
             && pd == (qpn ^ 0x155)

@@ -179,6 +179,8 @@ pub struct Bench {
     pub allowed: Vec<(u64, u64)>,
     /// A gathered packet of which pieces are still to come.
     part: Option<Packet>,
+    /// Keys that were looked up.
+    pub looked_up: Vec<u64>,
     /// Answers of the key table, and when they are due.
     keys: VecDeque<(u64, MrRsp)>,
     /// Cycles from a packet to its answer.
@@ -264,6 +266,7 @@ impl Bench {
             fault: dut.sink("fault"),
             inv: dut.sink("inv"),
             invs: vec![],
+            looked_up: vec![],
             regs: vec![],
             inv_good: true,
             inv_due: 0,
