@@ -14,6 +14,8 @@ pub struct Dma {
     pub reset: Signal<In, Bit>,
     pub stop: Signal<In, Bit>,
     pub idle: Signal<Out, Bit>,
+    /// A packet of an old epoch is dropped.
+    pub stale: Signal<Out, Bit>,
     // payload to send
     pub cmd_valid: Signal<In, Bit>,
     pub cmd_ready: Signal<Out, Bit>,
@@ -123,6 +125,7 @@ impl Logic for Dma {
         self.pw.reset.next = self.reset.val();
         self.ar.stop.next = self.stop.val();
         self.aw.stop.next = self.stop.val();
+        self.stale.next = self.pr.stale.val();
         self.idle.next = self.ar.idle.val() && self.aw.idle.val();
 
         self.pr.cmd_valid.next = self.cmd_valid.val();

@@ -598,6 +598,28 @@ fn a_stale_epoch_is_dropped_before_anything_is_read() {
 }
 
 #[test]
+fn a_packet_of_a_stale_epoch_is_counted_once_whatever_its_pieces() {
+    let mut b = bench(MemoryConfig::default());
+    let (p, gathered) = gathered(&mut b, &[70, 5, 300, 64]);
+    b.set_epoch(p.cmd.pkt.qpn.to_u64(), 1);
+    b.set_epoch(9, 1);
+    let at = b.place(0, 64);
+    let mut whole = b.read_from_memory(at, 64);
+    whole.cmd.pkt.qpn = bits(9);
+    for _ in 0..10 {
+        gathered.iter().for_each(|c| b.cmd.send(c));
+        b.cmd.send(&whole.cmd);
+    }
+    let mut counted = 0;
+    for _ in 0..400 {
+        counted += b.dut.get("stale");
+        b.dut.step();
+    }
+    assert_eq!(counted, 20);
+    assert_eq!(b.reads(), 0);
+}
+
+#[test]
 fn a_packet_that_waits_for_a_tag_sees_its_epoch_change() {
     let mut b = bench(MemoryConfig::default());
     b.tx.set_pause(Pause::Always);
