@@ -34,8 +34,8 @@ const LONGEST: Duration = Duration::from_secs(3600);
 type Suite = (&'static str, &'static str, &'static [&'static str]);
 const TESTS: &[Suite] = &[
     ("AckGen", "blocks", &["ack_gen::"]),
-    ("AxiRead", "blocks", &["axi_read::", "dma::"]),
-    ("AxiWrite", "blocks", &["axi_write::", "dma::"]),
+    ("AxiRead", "blocks", &["axi_read::", "payload_read::"]),
+    ("AxiWrite", "blocks", &["axi_write::", "payload_write::"]),
     ("AxilRegs", "blocks", &["axil_regs::"]),
     ("CmdVerdict", "blocks", &["cmd_verdict::"]),
     ("Counters", "blocks", &["counters::"]),
