@@ -117,7 +117,8 @@ impl Qp {
             6 => around + 1 + r.below(4),
             7 => around - 1 - r.below(4),
             8 => self.upto + r.below(3),
-            _ => around + r.below(1 << 22) - (1 << 21),
+            // anywhere: half of all PSNs lie ahead
+            _ => around + r.below(1 << 24) - (1 << 23),
         };
         let syndrome = match r.below(40) {
             0 => 0x20,
