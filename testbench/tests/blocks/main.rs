@@ -19,6 +19,7 @@ mod payload_read;
 mod payload_write;
 mod pktbuf;
 mod pulse_pair;
+mod qp_counts;
 mod ram;
 mod read_rx;
 mod realign;
