@@ -48,6 +48,7 @@ const TESTS: &[Suite] = &[
     ("PayloadRead", "blocks", &["payload_read::"]),
     ("PayloadWrite", "blocks", &["payload_write::"]),
     ("PulsePair", "blocks", &["pulse_pair::"]),
+    ("QpCounts", "blocks", &["qp_counts::"]),
     ("Realign", "blocks", &["realign::"]),
     ("Requester", "blocks", &["requester::"]),
     ("Responses", "blocks", &["responses::"]),

@@ -2,7 +2,7 @@
 use crate::beats::same;
 use crate::dma::Dma;
 use rocenic_hdl::types::*;
-use rocenic_testbench::bfm::{AxiMemory, ChannelSink, ChannelSource, MemoryConfig};
+use rocenic_testbench::bfm::{AxiMemory, ChannelSink, ChannelSource, MemoryConfig, Region};
 use rocenic_testbench::{Dut, Random};
 use rust_hdl_core::prelude::*;
 
@@ -131,13 +131,45 @@ fn a_fetch_and_a_payload_read_do_not_starve_each_other() {
 }
 
 #[test]
+fn every_client_gets_last_with_the_last_beat_alone_wherever_an_error_is() {
+    let mut dut = Dut::new(Dma::default());
+    let memory = AxiMemory::new(&mut dut, "m_axi", MemoryConfig::default());
+    let clients = ["sq", "rq", "at"].map(|name| (name, client(&mut dut, name)));
+    dut.reset();
+    for (name, c) in clients {
+        for beats in 1..=4 {
+            // none, or one of the beats, fails; the read crosses a page when it has more than two
+            for bad in [None].into_iter().chain((0..beats).map(Some)) {
+                let at = memory.alloc(8192) + 4096 - 128;
+                if let Some(k) = bad {
+                    memory.fail(at + 64 * k..at + 64 * k + 64, Region::SlvErr);
+                }
+                c.req.send(&ReadReq {
+                    tag: bits(5),
+                    iova: bits(at),
+                    bytes: bits(64 * beats),
+                });
+                for k in 0..beats {
+                    let got = dut.run(c.beat.recv());
+                    let got = ["tag", "last", "error"].map(|f| got.field(f));
+                    let want = [5, u64::from(k + 1 == beats), u64::from(bad == Some(k))];
+                    assert_eq!(got, want, "{name}: beat {k} of {beats}, {bad:?} fails");
+                }
+            }
+        }
+        dut.steps(100);
+        assert!(c.beat.is_empty(), "{name}: more beats than asked for");
+    }
+}
+
+#[test]
 fn an_error_comes_with_its_beat_and_stop_lets_reads_run_dry() {
     let mut dut = Dut::new(Dma::default());
     let memory = AxiMemory::new(&mut dut, "m_axi", MemoryConfig::default());
     let sq = client(&mut dut, "sq");
     dut.reset();
     let at = memory.alloc(8192);
-    memory.fail(at + 4096..at + 4160, rocenic_testbench::bfm::Region::SlvErr);
+    memory.fail(at + 4096..at + 4160, Region::SlvErr);
     let req = |tag: u64, iova: u64, bytes: u64| ReadReq {
         tag: bits(tag),
         iova: bits(iova),
