@@ -2,6 +2,7 @@
 use super::pair::{A, B, LONG, completes, host, payload, stuck};
 use anyhow::{Result, ensure};
 use rocenic_driver::contract::cmd::qp_state::QpState;
+use rocenic_driver::contract::counters::Counter;
 use rocenic_driver::*;
 use rocenic_testbench::system::{Pair, PairConfig, exchange};
 
@@ -53,6 +54,11 @@ fn a_queried_queue_pair_tells_its_psns_indices_and_retries_across_the_wrap() {
             ensure!(repeats == (0, 0, 0, 0), "message {id}: {q:?}");
             ensure!(q.state == QpState::Rts.number(), "{q:?}");
         }
+        let frames = c.counter(Counter::TxFrames)?;
+        ensure!(
+            frames == u64::from(PACKETS) * u64::from(MESSAGES),
+            "{frames} frames"
+        );
         Ok(())
     };
     let b = move |t| -> Result<()> {
