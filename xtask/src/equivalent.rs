@@ -1,4 +1,5 @@
-//! Whether a changed block does the same as the plain one, for all inputs from reset on: what no test can see.
+//! Whether a changed block does the same as the plain one, for all inputs from power-on on, where registers without an
+//! initial value are taken as 0: what no test can see.
 //!
 //! yosys joins both into one circuit whose output is high when any of their outputs differ; abc proves it low without a
 //! bound (`scorr`, then induction or PDR). RAM arrays are taken out of both: their inputs are compared, and what they
