@@ -59,6 +59,31 @@ fn a_wqe_that_is_still_being_fetched_holds_up_no_other_queue_pair() {
 }
 
 #[test]
+fn sixteen_rings_are_read_at_once_and_the_seventeenth_after_them() {
+    let mut b = one(256);
+    b.host.borrow_mut().hold_reads = true;
+    let all: Vec<u32> = (0..17).map(|i| QPN + i).collect();
+    for &q in &all {
+        if q != QPN {
+            b.connect(q, Qp::new(PD, 256, PSN));
+        }
+        b.post(q, buffer(64 * u64::from(q - QPN), 64));
+        b.ring(q);
+    }
+    b.step(200);
+    let at = |b: &Bench| -> Vec<u64> { b.host.borrow().rqe_reads.iter().map(|r| r.0).collect() };
+    let rings: Vec<u64> = all.iter().map(|&q| ring(q)).collect();
+    assert_eq!(at(&b), rings[..16]);
+    b.host.borrow_mut().hold_reads = false;
+    b.step(200);
+    assert_eq!(at(&b), rings);
+    for &q in &all {
+        b.send(q, packet(op::SEND_ONLY, PSN, 8));
+    }
+    b.check();
+}
+
+#[test]
 fn parked_packets_of_a_queue_pair_that_is_destroyed_are_dropped_before_the_operation_ends() {
     for kind in [QpOpKind::Error, QpOpKind::Reset] {
         let mut b = one(256);
