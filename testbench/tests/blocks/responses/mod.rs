@@ -1,5 +1,6 @@
 //! `qp::responses::Responses`: which packets answer a READ, in which order, and what becomes of repetitions.
 mod atomics;
+mod repetitions;
 
 use rocenic_contract::syndrome::{self, nak::NakCode};
 use rocenic_contract::{eqe, rules};
