@@ -129,6 +129,60 @@ fn parked_packets_of_a_queue_pair_that_is_destroyed_are_dropped_before_the_opera
 }
 
 #[test]
+fn of_sixteen_reads_under_way_a_reset_waits_for_the_own_one_and_nothing_of_it_comes_later() {
+    /// Reads there can be.
+    const READS: u32 = 16;
+    const OLD: u64 = 0;
+    const NEW: u64 = 0x1000;
+    let reset = |b: &Bench, qpn| QpCfg {
+        state: qp_state::RESET.into(),
+        ..b.configs[&qpn]
+    };
+    // far apart: none is a neighbour, the half or the double of another
+    let number = |i: u32| 0x111 + 0x1c * i;
+    for ends in 0..READS {
+        let mut b = Bench::new();
+        b.region(region());
+        let qpn = number(ends);
+        let idle = [qpn >> 1, 2 * qpn & 0x3ff, (2 * qpn + 1) & 0x3ff, qpn ^ 1];
+        for q in (0..READS).map(number).chain(idle) {
+            b.connect(q, Qp::new(PD, 256, PSN));
+        }
+        b.host.borrow_mut().hold_reads = true;
+        for q in (0..READS).map(number) {
+            b.post(q, buffer(OLD, 64));
+            b.post(q, buffer(OLD + 64, 64));
+            b.ring(q);
+        }
+        b.step(100);
+        let reads = b.host.borrow().rqe_reads.clone();
+        assert_eq!(reads.len(), READS as usize);
+        assert!(reads.contains(&(ring(qpn), 128)), "{reads:x?}");
+        for q in idle {
+            let cfg = reset(&b, q);
+            b.op(QpOpKind::Reset, q, cfg);
+        }
+        let cfg = reset(&b, qpn);
+        b.start_op(QpOpKind::Reset, qpn, cfg);
+        b.step(500);
+        assert!(b.op_pending(), "read {ends}: the ring is the host's again");
+        b.host.borrow_mut().hold_reads = false;
+        b.wait_op();
+        // in its next life it has other buffers
+        b.connect(qpn, Qp::new(PD, 256, PSN));
+        b.post(qpn, buffer(NEW, 64));
+        b.post(qpn, buffer(NEW + 64, 64));
+        b.ring(qpn);
+        for q in (0..READS).map(number) {
+            for i in 0..2 {
+                b.send(q, packet(op::SEND_ONLY, PSN + i, 8));
+            }
+        }
+        b.check();
+    }
+}
+
+#[test]
 fn an_impossible_doorbell_changes_nothing() {
     let mut b = one(256);
     for pi in [33, 0xffff, 0x8000] {

@@ -296,6 +296,31 @@ fn a_failed_payload_write_is_a_remote_operational_error() {
 }
 
 #[test]
+fn a_queue_pair_that_failed_stays_dead_when_it_is_started_to_send() {
+    // the host moves it to RTS before it hears of the fault
+    for (kind, state) in [
+        (QpOpKind::StartSq, qp_state::RTS),
+        (QpOpKind::Modify, qp_state::RTR),
+    ] {
+        let mut b = one(256);
+        b.send(QPN, write(op::WRITE_ONLY, PSN, 8, VA, RKEY, 8));
+        b.send(QPN, write(op::WRITE_ONLY, PSN + 1, 8, VA, RKEY ^ 1, 8));
+        b.check();
+        let cfg = QpCfg {
+            state: state.into(),
+            ..b.configs[&QPN]
+        };
+        b.op(kind, QPN, cfg);
+        for i in 1..4 {
+            b.send(QPN, write(op::WRITE_ONLY, PSN + i, 8, VA, RKEY, 8));
+        }
+        b.check();
+        assert_eq!(b.qps[&QPN].acks.last().unwrap().syndrome, 0x62, "{kind:?}");
+        assert_eq!(b.count("rx_drop_qp_state"), 3, "{kind:?}");
+    }
+}
+
+#[test]
 fn in_error_everything_posted_is_flushed_once_and_in_order_also_later() {
     let mut b = one(256);
     for i in 0..30 {
