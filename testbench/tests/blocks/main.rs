@@ -4,6 +4,7 @@ mod axi_read;
 mod axi_write;
 mod axil_regs;
 mod beats;
+mod cmd;
 mod cmd_verdict;
 mod counters;
 mod cq_engine;
