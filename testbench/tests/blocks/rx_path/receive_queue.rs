@@ -144,7 +144,9 @@ fn of_sixteen_reads_under_way_a_reset_waits_for_the_own_one_and_nothing_of_it_co
         let mut b = Bench::new();
         b.region(region());
         let qpn = number(ends);
-        let idle = [qpn >> 1, 2 * qpn & 0x3ff, (2 * qpn + 1) & 0x3ff, qpn ^ 1];
+        // these have no read under way and wait for none
+        let twice = (2 * qpn) & 0x3ff;
+        let idle = [qpn >> 1, twice, twice + 1, qpn ^ 1];
         for q in (0..READS).map(number).chain(idle) {
             b.connect(q, Qp::new(PD, 256, PSN));
         }
