@@ -4,6 +4,7 @@ mod bench;
 mod invalidate;
 mod limits;
 mod rates;
+mod refetch;
 mod retries;
 mod states;
 mod timers;
