@@ -155,7 +155,7 @@ pub struct Bench {
     ops: u64,
     bell: ChannelSource<RingBell>,
     push: ChannelSource<PushBeat>,
-    beat: ChannelSource<ReadBeat>,
+    pub beat: ChannelSource<ReadBeat>,
     mr_rsp: ChannelSource<MrRsp>,
     ack: ChannelSource<AckIn>,
     fault_rec: ChannelSource<SendRec>,
