@@ -1,6 +1,7 @@
 //! `qp::requester`: doorbells and pushes in, packets and completions out, against a host and a peer of our own.
 mod bad_wqes;
 mod bench;
+mod failed;
 mod invalidate;
 mod limits;
 mod rates;
