@@ -179,3 +179,59 @@ fn reads_and_atomics_keep_their_limit_and_fences_wait_for_them() {
     b.until(400_000, "all completions", |b| b.idle());
     b.all_good();
 }
+
+/// A queue pair whose packets wait for the wire has its turn: what the device waits for is the wire.
+#[test]
+fn neither_windows_nor_fetches_are_what_is_waited_for_while_a_turn_is_under_way() {
+    const CYCLES: u64 = 500;
+    const SHUT: u64 = 40;
+    const TURN: u64 = 41;
+    const FETCHES: u64 = 42;
+    for (counter, qpn) in [(Counter::StallWindow, SHUT), (Counter::StallWqe, FETCHES)] {
+        let mut b = Bench::new();
+        b.fate = Box::new(|p, _| match p.qpn {
+            SHUT => Fate::Mute,
+            _ => Fate::Take,
+        });
+        for n in [SHUT, TURN, FETCHES] {
+            b.open(n, |c| c.pmtu = 1.into());
+        }
+        simple(&mut b, TURN, Write, 256 * 300);
+        // a window that is closed, or a read that takes its time
+        if qpn == SHUT {
+            for _ in 0..200 {
+                simple(&mut b, SHUT, Send, 8);
+            }
+            b.bell(SHUT);
+            b.until(5000, "a full window", |b| b.qps[&SHUT].sent == 128);
+            b.steps(CYCLES);
+            b.bell(TURN);
+        } else {
+            b.bell(TURN);
+            b.until(5000, "the fetch", |b| b.read_requests == 1);
+            b.latency = (10_000, 10_000);
+            simple(&mut b, FETCHES, Send, 8);
+            b.bell(FETCHES);
+        }
+        let grows = |b: &mut Bench| {
+            let before = b.count(counter);
+            b.steps(CYCLES);
+            b.count(counter) - before
+        };
+        b.until(2000, "a turn", |b| b.qps[&TURN].sent > 0);
+        b.tx.set_pause(rocenic_testbench::bfm::Pause::Always);
+        b.steps(CYCLES);
+        assert_eq!(grows(&mut b), 0, "{counter:?} in a turn");
+        b.tx.set_pause(rocenic_testbench::bfm::Pause::Never);
+        b.until(5000, "the message", |b| b.qps[&TURN].cqes.len() == 1);
+        assert_eq!(grows(&mut b), CYCLES, "{counter:?} between turns");
+        b.fate = Box::new(|_, _| Fate::Take);
+        if qpn == SHUT {
+            let psn = (b.qps[&SHUT].epsn + PSN - 1) % PSN;
+            b.answer(1, SHUT, psn, syndrome::ACK);
+        }
+        b.until(20_000, "everything", |b| b.idle());
+        b.all_good();
+        assert_eq!(grows(&mut b), 0, "{counter:?}, nothing waits");
+    }
+}
