@@ -65,7 +65,8 @@ pub mod status {
         IN_USE InUse = 5;
         /// Another command is running.
         BUSY Busy = 6;
-        /// In-flight work did not drain in time; the object stays.
+        /// In-flight work did not drain in time. A queue stays. A region has lost its key, and its index if it was destroyed;
+        /// DMA that began before may use its memory until the function is reset.
         TIMEOUT Timeout = 7;
         /// A DMA access of the command failed.
         DMA_ERROR DmaError = 8;

@@ -267,6 +267,7 @@ impl Mr {
     }
     /// Gives the region a new key, and kills the old one if a message or a request has not done that already. Who is to
     /// use the region next needs the new key. Nothing of the device's reads or writes under the old one any more.
+    /// After an error the region may have no key that is known: ask again, or destroy it.
     pub fn rekey(&mut self) -> Result<()> {
         let (index, key_variant) = self.next_variant();
         let input = RekeyMr { key_variant, index };

@@ -13,7 +13,8 @@
 //!
 //! One command at a time, a few tens of cycles without the drains. Faults go between commands, and so do drains for local
 //! invalidates, in turn with them; one that takes too long begins anew. A command ends with a
-//! status in bounded time: a drain that takes longer than 2^DRAIN_W cycles ends it with TIMEOUT and the object stays.
+//! status in bounded time: a drain that takes longer than 2^DRAIN_W cycles ends it with TIMEOUT; a queue stays then,
+//! while the key of a region is dead from the beginning of its drain on.
 //! Never answers a command before all engines have taken its operation (rule R9).
 use super::axil_regs::{Done, Go, IN_BITS, OUT_BITS};
 use super::cmd_check::*;
