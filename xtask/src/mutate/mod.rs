@@ -7,14 +7,17 @@
 //! Changes that the printer refuses, or that print the same text, do not count, and neither do those survivors of which
 //! it is proved that they change nothing (`equivalent`); others are taken in their place.
 //!
-//! Verdicts are kept in `target/mutate/` by mutant and design, so that a run that was stopped goes on where it was.
+//! Verdicts are kept in `target/mutate/`, each with a hash of the modules that its tests ran, so that a run goes on where
+//! it was stopped, and does again only what a change of the RTL can touch.
+mod suites;
+mod verdicts;
+
 use crate::netlist::PACKAGE;
 use crate::workspace::{cargo, root};
 use crate::{equivalent, rtl, setup};
 use anyhow::{Context, bail};
 use emit::Place;
 use rocenic_sim::verilate::{MUTANT, MUTANTS};
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -23,77 +26,14 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use suites::{QUICK, Suite, TESTS, WHOLE, tests_of};
+use verdicts::{Kept, Verdict, hash};
 
 /// A mutant's tests may take so many times as long as those of no mutant, and this much more.
 const PATIENCE: u32 = 3;
 const SLACK: Duration = Duration::from_secs(20);
 /// For the tests of no mutant, with the building of the model.
 const LONGEST: Duration = Duration::from_secs(3600);
-
-/// Block (its Rust type), test target, and the tests that drive it.
-type Suite = (&'static str, &'static str, &'static [&'static str]);
-const TESTS: &[Suite] = &[
-    ("AckGen", "blocks", &["ack_gen::"]),
-    ("AxiRead", "blocks", &["axi_read::", "payload_read::"]),
-    ("AxiWrite", "blocks", &["axi_write::", "payload_write::"]),
-    ("AxilRegs", "blocks", &["axil_regs::"]),
-    ("Cmd", "blocks", &["cmd::"]),
-    ("CmdVerdict", "blocks", &["cmd_verdict::"]),
-    ("Counters", "blocks", &["counters::"]),
-    ("CqEngine", "blocks", &["cq_engine::"]),
-    ("Doorbells", "blocks", &["doorbells::"]),
-    ("Flr", "blocks", &["flr::"]),
-    ("FromAxis", "blocks", &["from_axis::"]),
-    ("IcrcInsert", "blocks", &["icrc_insert::"]),
-    ("MrTable", "blocks", &["mr_table::"]),
-    ("PayloadRead", "blocks", &["payload_read::"]),
-    ("PayloadWrite", "blocks", &["payload_write::"]),
-    ("PulsePair", "blocks", &["pulse_pair::"]),
-    ("QpCounts", "blocks", &["qp_counts::"]),
-    ("Realign", "blocks", &["realign::"]),
-    ("Requester", "blocks", &["requester::"]),
-    ("Responses", "blocks", &["responses::"]),
-    ("RxFront", "blocks", &["rx_front::", "pktbuf::"]),
-    ("RxPath", "blocks", &["rx_path::", "read_rx::"]),
-    ("Transmit", "blocks", &["transmit::", "tx_arb::"]),
-    WHOLE,
-];
-/// Whose models are built in seconds: CI takes its sample from these.
-const QUICK: &[&str] = &[
-    "AckGen",
-    "AxiRead",
-    "AxiWrite",
-    "AxilRegs",
-    "CmdVerdict",
-    "Counters",
-    "CqEngine",
-    "Doorbells",
-    "MrTable",
-    "PayloadRead",
-    "PayloadWrite",
-    "Realign",
-];
-/// Those of the whole NIC.
-const WHOLE: Suite = (
-    "roce_nic",
-    "system",
-    &[
-        "pair::",
-        "query::",
-        "keys::",
-        "events::",
-        "reads::",
-        "scatter::",
-        "shared::",
-        "killed::",
-        "traffic::",
-        "budgets::",
-        "commands::",
-        "drain::",
-        "unreliable::",
-        "foreign",
-    ],
-);
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -120,47 +60,6 @@ pub struct Args {
     at_least: f64,
 }
 
-#[derive(Clone, Debug)]
-enum Verdict {
-    /// By this test.
-    Killed(String),
-    Survived,
-    /// Nothing that could be tested.
-    Void(String),
-    /// It makes no difference to these modules, which is proved.
-    Equivalent(String),
-}
-impl Verdict {
-    fn text(&self) -> String {
-        match self {
-            Verdict::Killed(by) => format!("killed by {by}"),
-            Verdict::Survived => "survived".into(),
-            Verdict::Void(why) => format!("void: {why}"),
-            Verdict::Equivalent(modules) => format!("equivalent in {modules}"),
-        }
-    }
-    /// Whether it is one of those that were asked for.
-    fn counts(&self) -> bool {
-        matches!(self, Verdict::Killed(_) | Verdict::Survived)
-    }
-    fn parse(s: &str) -> Option<Self> {
-        if s == "survived" {
-            Some(Verdict::Survived)
-        } else if let Some(by) = s.strip_prefix("killed by ") {
-            Some(Verdict::Killed(by.to_owned()))
-        } else if let Some(modules) = s.strip_prefix("equivalent in ") {
-            Some(Verdict::Equivalent(modules.to_owned()))
-        } else {
-            Some(Verdict::Void(s.strip_prefix("void: ")?.to_owned()))
-        }
-    }
-}
-
-/// The tests nearest to a place.
-fn tests_of(p: &Place) -> Option<&'static Suite> {
-    let near = |b: &String| TESTS.iter().find(|t| t.0 == b);
-    p.within.iter().rev().find_map(near)
-}
 /// Builds the test programs; gives their paths by target.
 fn test_programs() -> anyhow::Result<BTreeMap<String, PathBuf>> {
     let targets: BTreeSet<&str> = TESTS.iter().map(|t| t.1).collect();
@@ -283,8 +182,7 @@ fn equivalent(p: &Place, plain: &emit::Design, dir: &Path) -> anyhow::Result<Opt
 struct Run<'a> {
     programs: &'a BTreeMap<String, PathBuf>,
     bar: &'a indicatif::ProgressBar,
-    /// Where verdicts are kept.
-    keep: &'a (dyn Fn(&Place, &Verdict) -> anyhow::Result<()> + Sync),
+    kept: &'a Kept<'a>,
 }
 impl Run<'_> {
     /// Tries mutants against a suite; gives those that it does not kill.
@@ -336,7 +234,7 @@ impl Run<'_> {
                     self.bar
                         .set_message(format!("{}: killed by {test}", p.mutant));
                     let v = Verdict::Killed(test);
-                    (self.keep)(p, &v)?;
+                    self.kept.put(p, &v)?;
                     killed
                         .lock()
                         .unwrap_or_else(|p| p.into_inner())
@@ -364,18 +262,6 @@ fn both(work: impl Fn() -> anyhow::Result<()> + Sync) -> anyhow::Result<()> {
     })
 }
 
-fn hash(parts: &[&str]) -> String {
-    let mut h = Sha256::new();
-    for p in parts {
-        h.update(p.as_bytes());
-        h.update([0]);
-    }
-    h.finalize()[..8]
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect()
-}
-
 pub fn run(a: Args) -> anyhow::Result<()> {
     setup::run()?;
     let plain = rtl::print(Some(PACKAGE))?;
@@ -399,15 +285,10 @@ pub fn run(a: Args) -> anyhow::Result<()> {
     }
     sample.sort_by_key(|p| hash(&[&seed, &p.mutant.to_string()]));
 
-    let dir = root().join("target/mutate");
-    fs::create_dir_all(&dir)?;
-    let texts: Vec<&str> = plain.modules.iter().map(|m| m.1.as_str()).collect();
-    let design = hash(&texts);
-    let kept = |p: &Place| dir.join(format!("{design}-{}", p.mutant));
-
+    let kept = Kept::new(&plain)?;
     if a.list {
         for p in sample.iter().take(a.count) {
-            let verdict = fs::read_to_string(kept(p)).unwrap_or_else(|_| "not tried".into());
+            let verdict = kept.get(p).map_or("not tried".into(), |v| v.text());
             println!("{} at {}: {}; {verdict}", p.mutant, p.at, p.change);
         }
         return Ok(());
@@ -421,11 +302,11 @@ pub fn run(a: Args) -> anyhow::Result<()> {
     let run = Run {
         programs: &programs,
         bar: &bar,
-        keep: &|p, v| Ok(fs::write(kept(p), v.text())?),
+        kept: &kept,
     };
     let old = |p: &Place| {
-        let text = fs::read_to_string(kept(p)).ok()?;
-        Verdict::parse(&text).filter(|v| !(a.again && matches!(v, Verdict::Survived)))
+        kept.get(p)
+            .filter(|v| !(a.again && matches!(v, Verdict::Survived)))
     };
     let mut verdicts: BTreeMap<usize, Verdict> = BTreeMap::new();
     // until so many say something: each round takes others for those that turned out to be equivalent
@@ -436,7 +317,7 @@ pub fn run(a: Args) -> anyhow::Result<()> {
             bar.set_message(format!("{}: printed", p.mutant));
             let v = old(p).or_else(|| void(p, &plain).map(Verdict::Void));
             if let Some(v) = &v {
-                (run.keep)(p, v)?;
+                kept.put(p, v)?;
                 bar.inc(u64::from(v.counts()));
             }
             Ok(v)
@@ -456,15 +337,15 @@ pub fn run(a: Args) -> anyhow::Result<()> {
             while let Some(&i) = alive.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let p = sample[i];
                 // a search without a proof takes minutes, and the next one would end like it
-                let in_vain = dir.join(format!("{design}-{}.unproved", p.mutant));
+                let in_vain = kept.unproved(p);
                 if in_vain.exists() {
                     continue;
                 }
                 bar.set_message(format!("{}: compared", p.mutant));
-                match equivalent(p, &plain, &dir)? {
+                match equivalent(p, &plain, &kept.dir)? {
                     Some(modules) => {
                         let v = Verdict::Equivalent(modules);
-                        (run.keep)(p, &v)?;
+                        kept.put(p, &v)?;
                         found.lock().unwrap_or_else(|p| p.into_inner()).insert(i, v);
                     }
                     None => fs::write(in_vain, "")?,
@@ -485,7 +366,7 @@ pub fn run(a: Args) -> anyhow::Result<()> {
         }
         for i in differ {
             if !a.quick {
-                (run.keep)(sample[i], &Verdict::Survived)?;
+                kept.put(sample[i], &Verdict::Survived)?;
             }
             verdicts.insert(i, Verdict::Survived);
             bar.inc(1);
