@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Seconds for each of the two tools: what takes longer counts as not proved.
-const LIMIT: u32 = 300;
+const LIMIT: u32 = 120;
 /// Too large to be compared.
 const TOP: &str = "roce_nic";
 /// So many levels of blocks around the changed one are tried.

@@ -52,8 +52,8 @@ fn run_tool(c: &mut Command) -> anyhow::Result<String> {
     let out = c.output().with_context(|| format!("cannot start {name}"))?;
     Ok(String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr))
 }
-/// Installs what is missing.
-fn tools() -> anyhow::Result<()> {
+/// Installs what is missing of yosys.
+pub fn tools() -> anyhow::Result<()> {
     for program in ["yosys", "yosys-abc"] {
         if Command::new(program).arg("-h").output().is_err() {
             tools::install_packages(&["yosys"])?;

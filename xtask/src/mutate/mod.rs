@@ -14,7 +14,7 @@ mod verdicts;
 
 use crate::netlist::PACKAGE;
 use crate::workspace::{cargo, root};
-use crate::{equivalent, rtl, setup};
+use crate::{equivalent, formal, rtl, setup};
 use anyhow::{Context, bail};
 use emit::Place;
 use rocenic_sim::verilate::{MUTANT, MUTANTS};
@@ -293,6 +293,7 @@ pub fn run(a: Args) -> anyhow::Result<()> {
         }
         return Ok(());
     }
+    formal::tools()?;
     let programs = test_programs()?;
 
     let bar = indicatif::ProgressBar::new(a.count as u64);
