@@ -325,6 +325,22 @@ pub mod query_qp {
         RX_NAKS_SEQ rx_naks_seq: u16;
         /// RNR NAKs received.
         RX_RNRS rx_rnrs: u16;
+        /// Packets of requests that came in order and were executed; wraps. Since CREATE or RESET to INIT, like the counts
+        /// below.
+        RX_PACKETS rx_packets: u32;
+        /// Duplicate requests. This count and those below stop at 65535.
+        RX_DUPLICATES rx_duplicates: u16;
+        /// Requests ahead of the expected PSN after the one NAK that is allowed.
+        RX_OUT_OF_ORDER rx_out_of_order: u16;
+        /// Packets dropped by the queue pair for the reasons of the port's RX_DROP counters, without those of
+        /// `rx_out_of_order` and without ACKs and NAKs that the requester drops as stale.
+        RX_DROPS rx_drops: u16;
+        /// NAKs sent: PSN sequence error.
+        TX_NAKS_SEQ tx_naks_seq: u16;
+        /// RNR NAKs sent.
+        TX_RNRS tx_rnrs: u16;
+        /// All other NAKs sent: invalid request, remote access error, remote operational error.
+        TX_NAKS tx_naks: u16;
     }
 }
 

@@ -673,6 +673,8 @@ impl Logic for roce_nic {
         p = p.replace_bit(index::TX_NAK_INV_REQ, rx.tx_nak_inv_req);
         let resp_fails = nak && self.ack_gen.ack_ready.val();
         let resp_denied = self.responses.nak.val().syndrome == NAK_ACCESS;
+        self.rx_path.resp_nak_valid.next = resp_fails;
+        self.rx_path.resp_nak.next = self.responses.nak.val().qpn;
         p = p.replace_bit(
             index::TX_NAK_ACCESS,
             rx.tx_nak_access || (resp_fails && resp_denied),

@@ -100,6 +100,19 @@ pub struct QpCountView {
     pub rnrs: Bits<16>,
 }
 
+/// What a QP's receive side has counted.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RqCountView {
+    pub packets: Bits<32>,
+    pub duplicates: Bits<16>,
+    pub out_of_order: Bits<16>,
+    pub drops: Bits<16>,
+    pub naks_seq: Bits<16>,
+    pub rnrs: Bits<16>,
+    /// Of all other kinds.
+    pub naks: Bits<16>,
+}
+
 /// What an engine of the requester found when it took the last operation: QUERY_QP sends one that changes nothing.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
 pub struct SqView {
@@ -124,6 +137,7 @@ pub struct RqView {
     /// Producer index; next receive WQE to use.
     pub pi: Bits<IDX_W>,
     pub ci: Bits<IDX_W>,
+    pub counts: RqCountView,
 }
 
 /// An engine found a fatal error on a QP; the command processor puts it in ERROR and tells the host.

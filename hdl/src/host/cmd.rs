@@ -301,6 +301,13 @@ impl Logic for Cmd {
             timeouts: sq.counts.timeouts,
             rx_naks_seq: sq.counts.naks_seq,
             rx_rnrs: sq.counts.rnrs,
+            rx_packets: rq.counts.packets,
+            rx_duplicates: rq.counts.duplicates,
+            rx_out_of_order: rq.counts.out_of_order,
+            rx_drops: rq.counts.drops,
+            tx_naks_seq: rq.counts.naks_seq,
+            tx_rnrs: rq.counts.rnrs,
+            tx_naks: rq.counts.naks,
             ..QueryQp::unpack(0.into())
         };
         let answer_bits: Bits<{ 8 * query_qp::BYTES }> = answer.into();

@@ -31,6 +31,7 @@ pub mod rx_dispatch;
 pub mod rx_inval;
 pub mod rx_park;
 pub mod rx_path;
+pub mod rx_qp_counts;
 pub mod rx_retire;
 pub mod rx_scatter;
 pub mod rx_types;

@@ -16,7 +16,8 @@ use crate::types::*;
 use rtl::{clocks, regs, rtl, rtl_fn};
 use rust_hdl_core::prelude::*;
 
-const HALF: usize = 16;
+/// Bits of a count of events; one of packets has twice as many.
+pub const HALF: usize = 16;
 
 /// Packets a QP has sent.
 #[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
@@ -60,9 +61,18 @@ struct OpStep {
     done: Bit,
 }
 
+/// `n` more, a half at a time (R18).
+#[rtl_fn]
+pub fn plus(p: Bits<{ 2 * HALF }>, n: Bits<4>) -> Bits<{ 2 * HALF }> {
+    let low = bit_cast::<{ HALF + 1 }, HALF>(p.get_bits::<HALF>(0)) + bit_cast::<{ HALF + 1 }, 4>(n);
+    let high = p.get_bits::<HALF>(HALF);
+    let next_high = if low.get_bit(HALF) { high + 1 } else { high };
+    (bit_cast::<{ 2 * HALF }, HALF>(next_high) << HALF as u64)
+        | bit_cast::<{ 2 * HALF }, HALF>(low.get_bits::<HALF>(0))
+}
 /// One more, up to the largest.
 #[rtl_fn]
-fn more(n: Bits<HALF>, one: bool) -> Bits<HALF> {
+pub fn more(n: Bits<HALF>, one: bool) -> Bits<HALF> {
     if one && !n.all() { n + 1 } else { n }
 }
 
@@ -127,20 +137,15 @@ impl Logic for QpCounts {
         self.packets.raddr.next = if asks { op.qpn } else { self.turn.val().qpn };
         self.notes.raddr.next = if asks { op.qpn } else { self.note.val().qpn };
 
-        // second cycle: count, a half at a time (R18)
+        // second cycle: count
         let t = self.turn_q.q.val();
         let p = self.packets.rdata.val();
-        let low = bit_cast::<{ HALF + 1 }, HALF>(p.get_bits::<HALF>(0))
-            + bit_cast::<{ HALF + 1 }, 4>(t.turn.packets);
-        let high = p.get_bits::<HALF>(HALF);
-        let next_high = if low.get_bit(HALF) { high + 1 } else { high };
         self.packets.we.next = t.valid;
         self.packets.waddr.next = t.turn.qpn;
         self.packets.wdata.next = if t.clear {
             0.into()
         } else {
-            (bit_cast::<{ 2 * HALF }, HALF>(next_high) << HALF as u64)
-                | bit_cast::<{ 2 * HALF }, HALF>(low.get_bits::<HALF>(0))
+            plus(p, t.turn.packets)
         };
         let e = self.note_q.q.val();
         let n = self.notes.rdata.val();

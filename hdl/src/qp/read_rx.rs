@@ -255,8 +255,10 @@ impl Logic for ReadRx {
         let gap = x.live && passes && known && !self.asked.rdata.val();
         let untouched = !r.response && !passes;
         let drop = !x.live || !(good || bad || gap || untouched);
+        let stale = drop || gap;
         self.verdict.next = ReadVerdict {
             drop,
+            stale,
             psn: if gap { x.expected } else { r.psn },
             syndrome: if gap {
                 NAK_SEQUENCE.into()
@@ -287,7 +289,7 @@ impl Logic for ReadRx {
         };
         let answer = x.valid && r.kind == RxKind::Answer;
         let token = x.valid && r.kind == RxKind::Op;
-        self.stale_q.d.next = answer && (drop || gap);
+        self.stale_q.d.next = answer && stale;
         self.stale.next = self.stale_q.q.val();
         self.asked.we.next = token || (answer && (gap || good));
         self.asked.waddr.next = r.qpn;

@@ -41,6 +41,8 @@ pub struct ReadsSent {
 pub struct ReadVerdict {
     /// It says nothing to the completer.
     pub drop: Bit,
+    /// It is dropped, whatever is said in its place.
+    pub stale: Bit,
     /// What it says; see `AckIn`.
     pub psn: Bits<PSN_W>,
     pub syndrome: Bits<8>,
@@ -82,6 +84,7 @@ pub fn with_verdict(exec: RxExec, v: ReadVerdict) -> RxExec {
         e.act.msn = v.msn;
         e.act.own = v.own;
         e.act.status = v.status;
+        e.act.tally.dropped = v.stale;
     }
     e
 }

@@ -27,7 +27,9 @@
 //! an invalid request it drops all packets of the QP until a token resets it. It never looks at keys.
 use super::ctx_ram::CtxRam;
 use super::psn::psn_before;
-use super::{BLOCK, BLOCKS_W, RQE_SLOTS, RqAsk, RxAct, RxCounts, RxExec, RxKind, RxReq, blocks_of};
+use super::{
+    BLOCK, BLOCKS_W, RQE_SLOTS, RqAsk, RxAct, RxCounts, RxExec, RxKind, RxReq, RxTally, blocks_of,
+};
 use crate::arith::{Halves, halves, halves_minus, whole};
 use crate::cfg::*;
 use crate::prim::{Reg, Sdpram};
@@ -391,6 +393,13 @@ impl Logic for Responder {
             packets: r.packets,
             va,
             rkey,
+            tally: RxTally {
+                taken: good,
+                duplicate: older,
+                out_of_order: newer && c.asked,
+                dropped: r.dropped || (dropped && !valid),
+                halted: false,
+            },
             ..RxAct::default()
         };
         if good {

@@ -28,7 +28,7 @@
 //! in a row; one that fails ends the packet.
 use super::rx_inval::RxInval;
 use super::rx_scatter::RxScatter;
-use super::{RqeFree, RqeSlot, RxAct, RxCounts, RxExec, RxKind, RxPart};
+use super::{RqeFree, RqeSlot, RxAct, RxCounts, RxExec, RxKind, RxPart, RxTally};
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
 use crate::types::*;
@@ -186,6 +186,7 @@ impl Logic for RxAccess {
         if !alive && !token {
             act = RxAct {
                 kind: RxKind::Free,
+                qpn: y.act.qpn,
                 ..RxAct::default()
             };
         }
@@ -199,8 +200,18 @@ impl Logic for RxAccess {
         }
         let renews = y.act.op != QpOpKind::Modify && y.act.op != QpOpKind::StartSq;
         let revive = y.act.kind == RxKind::Op && renews;
-        // nothing stands behind a packet that invalidates, so this is the cycle of no other one
         let stops = fail || !alive;
+        // why it is dropped here
+        let halted = y.act.kind == RxKind::Request && (y.halted || end.dead);
+        let headless = (y.run || y.starved) && !alive && !end.dead;
+        let starved = y.starved && alive && !fail;
+        act.tally = RxTally {
+            taken: y.act.tally.taken && !stops,
+            dropped: y.act.tally.dropped || headless || soft || starved,
+            halted,
+            ..y.act.tally
+        };
+        // nothing stands behind a packet that invalidates, so this is the cycle of no other one
         let waits = live && b.last && y.act.invalidate && !stops;
         let late = self.inval.o_valid.val();
         let spoilt = late && self.inval.o.val().fatal;
@@ -281,13 +292,12 @@ impl Logic for RxAccess {
         self.room.next =
             space && self.used.q.val().act < (1 << ACT_W) - 3 && self.scatter.room.val();
 
-        let request = y.act.kind == RxKind::Request;
         let counted = RxCounts {
-            rx_drop_qp_state: live && request && (y.halted || end.dead),
-            rx_drop_sequence: live && (y.run || y.starved) && !alive && !end.dead,
+            rx_drop_qp_state: live && halted,
+            rx_drop_sequence: live && headless,
             rx_drop_payload: live && soft && b.too_long,
             rx_drop_rkey: live && soft && !b.too_long,
-            rx_drop_no_rqe: live && y.starved && alive && !fail,
+            rx_drop_no_rqe: live && starved,
             ..RxCounts::default()
         };
         self.counted.d.next = counted;

@@ -380,6 +380,7 @@ impl Logic for RxDispatch {
             srqn: qp.srqn,
             rtr: qp.state == qp_state::RTR,
             resumed: false,
+            dropped: !(good || drop.rx_drop_qp0 || drop.rx_drop_qpn || drop.rx_cnp),
         };
         self.reqs.i_valid.next = decide || send_op || send_drain;
         self.reqs.i_data.next = if decide {

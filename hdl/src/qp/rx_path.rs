@@ -1,5 +1,5 @@
 //! The receive path behind the packet buffer: `rx_dispatch`, `responder` with its parking place, `read_rx`,
-//! `rx_access`, `rq_fetch`, `rq_deal`, `rx_retire`, `rq_flush`.
+//! `rx_access`, `rq_fetch`, `rq_deal`, `rx_retire`, `rq_flush`, `rx_qp_counts`.
 //!
 //! | port | |
 //! |---|---|
@@ -16,6 +16,7 @@
 //! | `wr` / `done` | payload writes; `done` in order, never refused |
 //! | `ack_out`, `cqe`, `fault` | answers |
 //! | `rd_out` | READs that are due; `answered`: those that were answered |
+//! | `resp_nak` | the NAK of a failed response has gone; at least 3 cycles apart |
 //! | `counts` | pulses |
 //!
 //! The command processor must not stop taking `fault` for good; while it waits for `op_ready` it may.
@@ -27,6 +28,7 @@ use super::rq_flush::RqFlush;
 use super::rx_access::RxAccess;
 use super::rx_dispatch::RxDispatch;
 use super::rx_park::RxPark;
+use super::rx_qp_counts::RxQpCounts;
 use super::rx_retire::RxRetire;
 use super::{RdReq, Responder, RxCounts};
 use crate::cfg::*;
@@ -97,6 +99,8 @@ pub struct RxPath {
     pub fault_valid: Signal<Out, Bit>,
     pub fault_ready: Signal<In, Bit>,
     pub fault: Signal<Out, QpFault>,
+    pub resp_nak_valid: Signal<In, Bit>,
+    pub resp_nak: Signal<In, Bits<QP_W>>,
     pub counts: Signal<Out, RxCounts>,
     dispatch: RxDispatch,
     responder: Responder,
@@ -107,6 +111,7 @@ pub struct RxPath {
     deal: RqDeal,
     retire: RxRetire,
     flush: RqFlush,
+    qp_counts: RxQpCounts,
     /// Of the last token's QP: its receive WQEs before it are used up.
     used: Reg<Bits<IDX_W>>,
     /// Drops of dead QPs that are not counted yet: two blocks may drop in one cycle.
@@ -122,7 +127,7 @@ impl Logic for RxPath {
     fn update(&mut self) {
         clocks!(
             self, clock, dispatch, responder, read_rx, park, access, fetch, deal, retire, flush,
-            opcodes, sequences, payloads, bad_bells
+            qp_counts, opcodes, sequences, payloads, bad_bells
         );
         regs!(self, clock, uncounted, used);
         let reset = self.reset.val();
@@ -135,6 +140,7 @@ impl Logic for RxPath {
         self.deal.reset.next = reset;
         self.retire.reset.next = reset;
         self.flush.reset.next = reset;
+        self.qp_counts.reset.next = reset;
         self.opcodes.reset.next = reset;
         self.sequences.reset.next = reset;
         self.payloads.reset.next = reset;
@@ -184,6 +190,7 @@ impl Logic for RxPath {
         self.fetch.look.next = self.responder.look.val();
         self.view.next = RqView {
             ci: self.used.q.val(),
+            counts: self.qp_counts.view.val(),
             ..self.responder.view.val()
         };
         if fin_go {
@@ -332,6 +339,11 @@ impl Logic for RxPath {
         };
         self.flush.cqe_ready.next = self.cqe_ready.val();
         self.retire.cqe_ready.next = self.cqe_ready.val() && !self.flush.cqe_valid.val();
+
+        self.qp_counts.note_valid.next = self.retire.note_valid.val();
+        self.qp_counts.note.next = self.retire.note.val();
+        self.qp_counts.nak_valid.next = self.resp_nak_valid.val();
+        self.qp_counts.nak.next = self.resp_nak.val();
 
         let d = self.dispatch.counts.val();
         let r = self.responder.counts.val();

@@ -9,6 +9,7 @@
 //! | `ack` | ACKs, NAKs and what `read_rx` says, to the completer |
 //! | `completed` | pulse: the QP's receive WQEs before `idx` have completed |
 //! | `fin` | a token came out; waits for `fin_go` |
+//! | `note` | what each action counts for its QP, in order; tokens of operations too |
 //!
 //! | | |
 //! |---|---|
@@ -19,6 +20,7 @@
 //! `fault` also carries COMM_ESTABLISHED, which is no error. Its queue takes all that the pipeline
 //! can hold, so that a command processor that waits for a token need not take faults. 2 cycles an
 //! action.
+use super::rx_qp_counts::RxQpNote;
 use super::{RdEntry, RdReq, RqeFree, RxAct, RxCounts, RxFin, RxKind};
 use crate::cfg::*;
 use crate::prim::{Fifo, Reg, Sdpram};
@@ -88,6 +90,8 @@ pub struct RxRetire {
     pub fin: Signal<Out, RxFin>,
     pub drain_done: Signal<Out, Bit>,
     pub counts: Signal<Out, RxCounts>,
+    pub note_valid: Signal<Out, Bit>,
+    pub note: Signal<Out, RxQpNote>,
     qps: Sdpram<Retired, QP_W>,
     dones: Fifo<WriteDone, ACT_W, { ACT_W + 1 }>,
     faults: Fifo<QpFault, { ACT_W + 1 }, { ACT_W + 2 }>,
@@ -325,6 +329,20 @@ impl Logic for RxRetire {
         };
         self.counted.d.next = counted;
         self.counts.next = self.counted.q.val();
+        self.note_valid.next = go;
+        self.note.next = RxQpNote {
+            qpn: a.qpn,
+            op,
+            fresh: op && a.op == QpOpKind::Create,
+            packet: packet && a.tally.taken && !failed,
+            duplicate: a.tally.duplicate,
+            out_of_order: a.tally.out_of_order,
+            dropped: a.tally.dropped,
+            halted: a.tally.halted,
+            nak_seq: counted.tx_nak_seq,
+            rnr: counted.tx_rnr,
+            nak: counted.tx_nak_inv_req || counted.tx_nak_access || counted.tx_nak_op,
+        };
         self.state.d.next = s;
         if self.reset.val() {
             self.state.d.next = State::default();

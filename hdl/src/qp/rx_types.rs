@@ -100,6 +100,20 @@ pub struct RxReq {
     pub rtr: Bit,
     /// Comes from the parking place.
     pub resumed: Bit,
+    /// Of `Free`: its QP exists and did not take it.
+    pub dropped: Bit,
+}
+
+/// What a packet counts for its QP; each bit is a pulse of `RxCounts` but the first.
+#[derive(LogicStruct, Copy, Clone, Debug, Default, PartialEq)]
+pub struct RxTally {
+    /// It is executed.
+    pub taken: Bit,
+    pub duplicate: Bit,
+    pub out_of_order: Bit,
+    /// Dropped; and because its QP is dead, which may be a second reason.
+    pub dropped: Bit,
+    pub halted: Bit,
 }
 
 /// Answer and completion of a packet, and what else `rx_retire` has to do when its payload is written.
@@ -153,6 +167,7 @@ pub struct RxAct {
     pub compare: Bits<64>,
     /// Answer: said by the receive side itself, see `AckIn`.
     pub own: Bit,
+    pub tally: RxTally,
 }
 
 /// A packet behind the responder's loop: what is to be moved, and the answer if the keys allow it.

@@ -28,6 +28,7 @@ mod requester;
 mod responses;
 mod rx_front;
 mod rx_path;
+mod rx_qp_counts;
 mod skid;
 mod transmit;
 mod tx_arb;

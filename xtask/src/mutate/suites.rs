@@ -26,6 +26,7 @@ pub const TESTS: &[Suite] = &[
     ("Responses", "blocks", &["responses::"]),
     ("RxFront", "blocks", &["rx_front::", "pktbuf::"]),
     ("RxPath", "blocks", &["rx_path::", "read_rx::"]),
+    ("RxQpCounts", "blocks", &["rx_qp_counts::"]),
     ("Transmit", "blocks", &["transmit::", "tx_arb::"]),
     WHOLE,
 ];
@@ -43,6 +44,7 @@ pub const QUICK: &[&str] = &[
     "PayloadRead",
     "PayloadWrite",
     "Realign",
+    "RxQpCounts",
 ];
 /// Those of the whole NIC.
 pub const WHOLE: Suite = (
