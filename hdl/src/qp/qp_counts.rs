@@ -64,7 +64,8 @@ struct OpStep {
 /// `n` more, a half at a time (R18).
 #[rtl_fn]
 pub fn plus(p: Bits<{ 2 * HALF }>, n: Bits<4>) -> Bits<{ 2 * HALF }> {
-    let low = bit_cast::<{ HALF + 1 }, HALF>(p.get_bits::<HALF>(0)) + bit_cast::<{ HALF + 1 }, 4>(n);
+    let low =
+        bit_cast::<{ HALF + 1 }, HALF>(p.get_bits::<HALF>(0)) + bit_cast::<{ HALF + 1 }, 4>(n);
     let high = p.get_bits::<HALF>(HALF);
     let next_high = if low.get_bit(HALF) { high + 1 } else { high };
     (bit_cast::<{ 2 * HALF }, HALF>(next_high) << HALF as u64)

@@ -216,7 +216,15 @@ fn counts_of_events_stop_at_their_largest_value_and_packets_carry_on() {
         step(&mut d);
     }
     let less = MOST - 1 - few;
-    let most = [MOST - 1, less, MOST - 1, MOST - 1, MOST - 1, MOST - 1, MOST - 1];
+    let most = [
+        MOST - 1,
+        less,
+        MOST - 1,
+        MOST - 1,
+        MOST - 1,
+        MOST - 1,
+        MOST - 1,
+    ];
     assert_eq!(counts(&mut d, 7), most);
     // two drops at once pass the largest value
     put(&mut d, note(7, 0b0001_1000));

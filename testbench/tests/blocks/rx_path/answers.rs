@@ -65,6 +65,7 @@ fn comes(b: &mut Bench, code: u8, psn: u32, len: u64, to: Option<u64>) {
     let written = if code == ATOMIC { 8 } else { len };
     let place = to.map(|at| (at - VA + IOVA, written));
     b.want.push(place.into_iter().collect());
+    b.told.foreign(&h);
     b.host.borrow_mut().packets.push_back(h);
 }
 /// What the completer hears.

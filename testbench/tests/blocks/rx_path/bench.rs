@@ -1,4 +1,5 @@
 //! The receive path with a host around it, and a model of each QP beside it.
+use super::counts::Told;
 use super::host::{Host, Region, State, rqe};
 use super::model::{self, Packet, Qp, Rqe};
 use rocenic_contract::cmd::{access, qp_state};
@@ -42,6 +43,7 @@ pub struct Bench {
     bells: u64,
     pub counts: BTreeMap<&'static str, u64>,
     seen: Seen,
+    pub told: Told,
 }
 /// What came out, by QP.
 #[derive(Default)]
@@ -141,6 +143,7 @@ impl Bench {
             bells: 0,
             counts: BTreeMap::new(),
             seen: Seen::default(),
+            told: Told::default(),
         }
     }
     /// Back-pressure on every output.
@@ -166,6 +169,8 @@ impl Bench {
                 }
             }
             *self.counts.entry("bell_bad").or_default() += self.dut.get("bell_bad");
+            let dut = &mut self.dut;
+            self.told.taken(self.op.taken(), || dut.value("view"));
         }
     }
     pub fn count(&self, name: &str) -> u64 {
@@ -177,6 +182,7 @@ impl Bench {
     }
     pub fn start_op(&mut self, kind: QpOpKind, qpn: u32, cfg: QpCfg) {
         self.configs.insert(qpn, cfg);
+        self.told.start(kind, qpn);
         self.op.send(&QpOp {
             kind,
             qpn: bits(qpn.into()),
@@ -341,6 +347,7 @@ impl Bench {
     }
     /// Sends a packet that must be dropped without a trace but its counter.
     pub fn send_dropped(&mut self, h: RxHdr) {
+        self.told.foreign(&h);
         self.want.push(vec![]);
         self.host.borrow_mut().packets.push_back(h);
     }
@@ -544,6 +551,10 @@ impl Bench {
             .chain(self.seen.faults.keys())
         {
             assert!(self.qps.contains_key(qpn), "something left for QP {qpn}");
+        }
+        drop(h);
+        if !self.op_pending() {
+            self.check_counts();
         }
     }
     /// READs before number `n` of the QP are answered.

@@ -1,6 +1,7 @@
 //! `qp::RxPath`: each rule of the responder, against a model of the InfiniBand rules.
 mod answers;
 mod bench;
+mod counts;
 mod host;
 mod invalidate;
 mod model;

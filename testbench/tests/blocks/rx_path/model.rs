@@ -208,6 +208,15 @@ pub struct Qp {
     pub drops: BTreeMap<&'static str, u64>,
     /// The key that the last packet invalidated.
     pub kills: Option<u32>,
+    pub tally: Tally,
+}
+/// Packets executed, duplicates, ahead after the NAK, otherwise dropped.
+#[derive(Clone, Copy, Default)]
+pub struct Tally {
+    pub packets: u64,
+    pub duplicates: u64,
+    pub out_of_order: u64,
+    pub drops: u64,
 }
 impl Qp {
     pub fn new(pd: u16, pmtu: u64, epsn: u32) -> Qp {
@@ -237,11 +246,27 @@ impl Qp {
             uc: false,
             drops: BTreeMap::new(),
             kills: None,
+            tally: Tally::default(),
         }
     }
     /// Of an unreliable connection.
     pub fn unreliable(self) -> Qp {
         Qp { uc: true, ..self }
+    }
+    /// What QUERY_QP tells: the tally, then NAKs: sequence, RNR, others.
+    pub fn counts(&self) -> [u64; 7] {
+        let t = self.tally;
+        let naks =
+            |kind: fn(u8) -> bool| self.acks.iter().filter(|a| kind(a.syndrome)).count() as u64;
+        [
+            t.packets,
+            t.duplicates,
+            t.out_of_order,
+            t.drops,
+            naks(|s| s == 0x60),
+            naks(|s| s >> 5 == 1),
+            naks(|s| s > 0x60),
+        ]
     }
     fn answer(&mut self, psn: u32, syndrome: u8, id: usize) {
         let msn = self.msn;
@@ -297,6 +322,7 @@ impl Qp {
         let last = matches!(part, Part::Last | Part::Only);
         let distance = p.psn.wrapping_sub(self.epsn) & 0xff_ffff;
         if distance >= 1 << 23 {
+            self.tally.duplicates += 1;
             if answered {
                 self.reads.push(Read {
                     again: true,
@@ -316,7 +342,9 @@ impl Qp {
             return vec![];
         }
         if distance != 0 {
-            if !self.asked {
+            if self.asked {
+                self.tally.out_of_order += 1;
+            } else {
                 self.asked = true;
                 self.answer(self.epsn, 0x60, id);
             }
@@ -439,6 +467,7 @@ impl Qp {
             self.faults.push(EV_ESTABLISHED);
         }
         self.established = true;
+        self.tally.packets += 1;
         self.message = if last {
             None
         } else {
@@ -494,6 +523,7 @@ impl Qp {
     }
     fn drops(&mut self, counter: &'static str) -> Vec<(u64, u64)> {
         *self.drops.entry(counter).or_default() += 1;
+        self.tally.drops += 1;
         self.message = None;
         vec![]
     }
@@ -560,6 +590,7 @@ impl Qp {
             self.faults.push(EV_ESTABLISHED);
         }
         self.established = true;
+        self.tally.packets += 1;
         self.message = Some(Message {
             what,
             got: end,

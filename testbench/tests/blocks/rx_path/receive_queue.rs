@@ -114,6 +114,10 @@ fn parked_packets_of_a_queue_pair_that_is_destroyed_are_dropped_before_the_opera
         b.wait_op();
         let q = b.qps.get_mut(&QPN).unwrap();
         (q.acks, q.faults) = (vec![], vec![]);
+        q.tally = model::Tally {
+            drops: 30,
+            ..Default::default()
+        };
         let n = b.want.len();
         b.want = vec![vec![]; n];
         let q = b.qps.get_mut(&QPN).unwrap();

@@ -278,6 +278,7 @@ fn a_failed_payload_write_is_a_remote_operational_error() {
         // the second one fails; the others were under way
         let q = b.qps.get_mut(&QPN).unwrap();
         q.acks.truncate(2);
+        q.tally.packets = 1;
         q.acks[1].syndrome = 0x63;
         q.acks[1].msn = 1;
         q.faults.push(if send { 0 } else { model::EV_FATAL });

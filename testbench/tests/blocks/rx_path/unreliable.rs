@@ -226,6 +226,7 @@ fn unwritable(send: bool, imm: bool, len: u64) {
         c.after = Some((packets + bad) as usize);
     }
     q.head = q.cqes.len() as u16;
+    q.tally.packets = packets + bad;
     let left = 4 - u64::from(q.head);
     q.posted = (0..left).map(|_| buffer(0, 0)).collect();
     b.check();
