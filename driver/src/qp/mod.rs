@@ -568,7 +568,8 @@ impl<S: State> Qp<S> {
             ipv4: port.ipv4,
         })
     }
-    /// State as the device has it.
+    /// State as the device has it, and what the queue pair has counted, as requester and as responder: its part of the
+    /// port's counters ([`Context::counter`](crate::Context::counter)).
     pub fn query(&self) -> Result<QueryQp> {
         self.core.query()
     }
