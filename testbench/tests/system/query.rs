@@ -6,7 +6,8 @@ use rocenic_driver::contract::cmd::query_qp::QueryQp;
 use rocenic_driver::contract::counters::Counter;
 use rocenic_driver::*;
 use rocenic_sim::wire::Faults;
-use rocenic_testbench::system::{Pair, PairConfig, exchange};
+use rocenic_testbench::system::{Meddler, Pair, PairConfig, exchange};
+use std::sync::Arc;
 
 const PSN: u32 = 0xff_fffd;
 const MESSAGES: u16 = 5;
@@ -260,5 +261,59 @@ fn what_two_queue_pairs_received_dropped_and_refused_on_a_bad_wire_adds_up_to_th
     };
     Pair::new(&super::library(), config)
         .run(a, b)
+        .unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
+fn a_read_whose_response_fails_is_a_nak_of_its_queue_pair_alone() {
+    let config = PairConfig::default();
+    let (to_b, mut from_a) = exchange::<Vec<Endpoint>>(&config.link);
+    let (to_a, mut from_b) = exchange::<(Vec<Endpoint>, RemoteMemory)>(&config.link);
+    let denied = config.denied[1].clone();
+    let a = move |t: Arc<Meddler>| -> Result<()> {
+        let (c, pd, cq) = host(t, A)?;
+        let mr = pd.alloc_mr(LEN, Access::LOCAL_WRITE)?;
+        let new = |_| Ok(pd.qp(&cq, &cq).build()?.init()?);
+        let new = (0..2).map(new).collect::<Result<Vec<_>>>()?;
+        let ends = new.iter().map(|q| Ok(q.endpoint()?));
+        to_b.say(&c, ends.collect::<Result<_>>()?);
+        let (peers, memory) = from_b.hear(&c, LONG)?;
+        let mut qps = vec![];
+        for (q, peer) in new.into_iter().zip(peers) {
+            qps.push(q.connect(&Connection::to(peer))?);
+        }
+        qps[1].post_send(&SendRequest::read(&[mr.all()], memory).id(7))?;
+        completes(&c, &cq, 7, Status::RemOpErr)?;
+        let q = qps[0].query()?;
+        ensure!(q.tx_naks == 0, "{q:?}");
+        to_b.say(&c, vec![]);
+        Ok(())
+    };
+    let b = move |t: Arc<Meddler>| -> Result<()> {
+        let (c, pd, cq) = host(t.clone(), B)?;
+        let mr = pd.alloc_mr(LEN, Access::REMOTE_READ)?;
+        denied.add(t.taken().last().cloned().unwrap_or_default());
+        let new = |_| Ok(pd.qp(&cq, &cq).build()?.init()?);
+        let new = (0..2).map(new).collect::<Result<Vec<_>>>()?;
+        let ends = new.iter().map(|q| Ok(q.endpoint()?));
+        let ends = ends.collect::<Result<_>>()?;
+        let peers = from_a.hear(&c, LONG)?;
+        let mut qps = vec![];
+        for (q, peer) in new.into_iter().zip(peers) {
+            qps.push(q.connect(&Connection::to(peer))?);
+        }
+        to_a.say(&c, (ends, mr.remote(0..LEN)?));
+        from_a.hear(&c, LONG)?;
+        ensure!(c.counter(Counter::TxNakOp)? == 1);
+        for (q, naks) in qps.iter().zip([0, 1]) {
+            let q = q.query()?;
+            // the READ itself was accepted
+            let got = (q.rx_packets, q.rx_drops, q.tx_naks);
+            ensure!(got == (naks, 0, naks as u16), "{q:?}");
+        }
+        Ok(())
+    };
+    Pair::new(&super::library(), config)
+        .run_meddling(a, b)
         .unwrap_or_else(|e| panic!("{e}"));
 }

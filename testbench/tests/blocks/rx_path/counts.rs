@@ -38,6 +38,32 @@ const PORT: [(&str, &[&str]); COUNTERS.len() - 1] = [
     ("naks", &["tx_nak_inv_req", "tx_nak_access", "tx_nak_op"]),
 ];
 
+/// Packets executed, duplicates, ahead after the NAK, otherwise dropped.
+#[derive(Clone, Copy, Default)]
+pub struct Tally {
+    pub packets: u64,
+    pub duplicates: u64,
+    pub out_of_order: u64,
+    pub drops: u64,
+}
+impl Qp {
+    /// What QUERY_QP tells: the tally, then NAKs: sequence, RNR, others.
+    pub fn counts(&self) -> Counts {
+        let t = self.tally;
+        let naks =
+            |kind: fn(u8) -> bool| self.acks.iter().filter(|a| kind(a.syndrome)).count() as u64;
+        [
+            t.packets,
+            t.duplicates,
+            t.out_of_order,
+            t.drops,
+            naks(|s| s == 0x60),
+            naks(|s| s >> 5 == 1),
+            naks(|s| s > 0x60),
+        ]
+    }
+}
+
 /// What operations found.
 #[derive(Default)]
 pub struct Told {
@@ -291,4 +317,39 @@ fn a_query_between_two_packets_counts_the_first_and_a_new_queue_pair_begins_at_z
     b.settle();
     assert_eq!(b.count("rx_drop_qp_state"), 5);
     assert_eq!(b.counts_of(QPN), [0, 0, 0, 5, 0, 0, 0]);
+}
+
+#[test]
+fn a_packet_behind_a_failed_one_has_both_reasons_in_its_queue_pairs_counts_as_in_the_ports() {
+    // a SEND whose receive WQE has a wrong key ends the QP behind the responder
+    let ended = |qp: Qp| {
+        let mut b = Bench::new();
+        b.region(region());
+        b.connect(QPN, qp);
+        b.post(
+            QPN,
+            Rqe {
+                lkey: 9,
+                ..buffer(0, 64)
+            },
+        );
+        b.ring(QPN);
+        b.step(300);
+        let uc = if b.qps[&QPN].uc { op::UC } else { 0 };
+        b.send(QPN, write(op::WRITE_ONLY | uc, PSN, 8, VA, RKEY, 8));
+        b.send(QPN, packet(op::SEND_ONLY | uc, PSN + 1, 8));
+        b
+    };
+    let mut b = ended(Qp::new(PD, 256, PSN).unreliable());
+    b.send(QPN, packet(op::SEND_LAST | op::UC, PSN + 2, 8));
+    b.check();
+    let port = ["rx_drop_sequence", "rx_drop_qp_state"].map(|c| b.count(c));
+    assert_eq!(port, [1, 1]);
+    assert_eq!(b.told.last[&QPN], [1, 0, 0, 2, 0, 0, 0]);
+    let mut b = ended(Qp::new(PD, 256, PSN));
+    b.send(QPN, write(op::WRITE_ONLY, PSN, 8, VA, RKEY, 8));
+    b.check();
+    let port = ["rx_duplicates", "rx_drop_qp_state"].map(|c| b.count(c));
+    assert_eq!(port, [1, 1]);
+    assert_eq!(b.told.last[&QPN], [1, 1, 0, 1, 0, 0, 1]);
 }

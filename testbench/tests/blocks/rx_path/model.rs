@@ -1,4 +1,5 @@
 //! What an RC responder has to do, from the InfiniBand rules (9.7.4, 9.7.5) alone.
+use super::counts::Tally;
 use super::host::Region;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -210,14 +211,6 @@ pub struct Qp {
     pub kills: Option<u32>,
     pub tally: Tally,
 }
-/// Packets executed, duplicates, ahead after the NAK, otherwise dropped.
-#[derive(Clone, Copy, Default)]
-pub struct Tally {
-    pub packets: u64,
-    pub duplicates: u64,
-    pub out_of_order: u64,
-    pub drops: u64,
-}
 impl Qp {
     pub fn new(pd: u16, pmtu: u64, epsn: u32) -> Qp {
         Qp {
@@ -252,21 +245,6 @@ impl Qp {
     /// Of an unreliable connection.
     pub fn unreliable(self) -> Qp {
         Qp { uc: true, ..self }
-    }
-    /// What QUERY_QP tells: the tally, then NAKs: sequence, RNR, others.
-    pub fn counts(&self) -> [u64; 7] {
-        let t = self.tally;
-        let naks =
-            |kind: fn(u8) -> bool| self.acks.iter().filter(|a| kind(a.syndrome)).count() as u64;
-        [
-            t.packets,
-            t.duplicates,
-            t.out_of_order,
-            t.drops,
-            naks(|s| s == 0x60),
-            naks(|s| s >> 5 == 1),
-            naks(|s| s > 0x60),
-        ]
     }
     fn answer(&mut self, psn: u32, syndrome: u8, id: usize) {
         let msn = self.msn;

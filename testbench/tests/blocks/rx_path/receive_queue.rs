@@ -114,7 +114,7 @@ fn parked_packets_of_a_queue_pair_that_is_destroyed_are_dropped_before_the_opera
         b.wait_op();
         let q = b.qps.get_mut(&QPN).unwrap();
         (q.acks, q.faults) = (vec![], vec![]);
-        q.tally = model::Tally {
+        q.tally = counts::Tally {
             drops: 30,
             ..Default::default()
         };

@@ -203,6 +203,7 @@ fn with_receives_posted_at_any_time_every_message_arrives_once_and_in_order() {
         );
     }
     b.settle();
+    b.check_counts();
     assert!(b.count("tx_rnr") > 20, "RNR NAKs: {}", b.count("tx_rnr"));
     println!(
         "{} RNR NAKs, {} sequence NAKs, {} duplicates",
