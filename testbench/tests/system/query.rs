@@ -95,8 +95,10 @@ const SENDS: u16 = 30;
 const READS: u16 = 6;
 const READ_LEN: usize = 1500;
 
+/// Counters of the port and what they are of each queue pair.
+type Both = (&'static [Counter], fn(&QueryQp) -> u16);
 /// Of the responder's counts those that the port counts too.
-const PORT: [(&[Counter], fn(&QueryQp) -> u16); 6] = [
+const PORT: [Both; 6] = [
     (&[Counter::RxDuplicates], |q| q.rx_duplicates),
     (&[Counter::RxDropOutOfOrder], |q| q.rx_out_of_order),
     (
