@@ -16,6 +16,7 @@ pub const TESTS: &[Suite] = &[
     ("Flr", "blocks", &["flr::"]),
     ("FromAxis", "blocks", &["from_axis::"]),
     ("IcrcInsert", "blocks", &["icrc_insert::"]),
+    ("LoopIn", "blocks", &["loop_in::"]),
     ("MrTable", "blocks", &["mr_table::"]),
     ("PayloadRead", "blocks", &["payload_read::"]),
     ("PayloadWrite", "blocks", &["payload_write::"]),

@@ -97,6 +97,34 @@ fn pieces_of_one_byte_and_of_a_whole_packet_share_its_beats() {
     assert_eq!(b.qps[&QPN].cqes.len(), 8);
 }
 
+#[test]
+fn long_pieces_end_where_their_sums_carry() {
+    let mut b = one(4096);
+    let mut psn = PSN;
+    // the low halves of each two add up to 64 KiB and more
+    for lengths in [
+        [8, 8, 0x1_8000, 0x1_8001],
+        [0x1_8000, 0x1_8001, 8, 8],
+        [0x1_ffff, 1, 0xffff, 0x1_0002],
+        [0xffff, 0xffff, 0xffff, 0xffff],
+    ] {
+        let pieces = lengths.map(|len| (VA + b.r.below(0x8_0000), len, RKEY));
+        let w = Rqe {
+            va: pieces[0].0,
+            len: pieces[0].1,
+            lkey: RKEY,
+            more: pieces[1..].to_vec(),
+            unreadable: false,
+        };
+        b.post(QPN, w);
+        b.ring(QPN);
+        message(&mut b, &mut psn, lengths.iter().sum(), 4096);
+        b.check();
+    }
+    let done: Vec<u8> = b.qps[&QPN].cqes.iter().map(|c| c.status).collect();
+    assert_eq!(done, [model::OK; 4]);
+}
+
 /// One message of 600 bytes into these pieces; how it ends.
 fn ends(name: &str, w: Rqe, syndrome: u8, status: u8) {
     println!("{name}");
