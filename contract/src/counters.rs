@@ -40,7 +40,7 @@ macro_rules! counters {
 /// The page in the list of register pages.
 pub const PAGE: RegPage = RegPage {
     name: "counters",
-    doc: "Counters: 64-bit pairs, low word first. No packet disappears without one of them.",
+    doc: "Counters: 64-bit pairs, low word first. No packet disappears without one of them, except requests that were under way in the receive path behind a payload write that failed: their queue pair is dead.",
     base: BASE,
     regs: &REGS,
 };
