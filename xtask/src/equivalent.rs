@@ -3,8 +3,9 @@
 //!
 //! yosys joins both into one circuit whose output is high when any of their outputs differ; abc proves it low without a
 //! bound (`scorr`, then induction or PDR). RAM arrays are taken out of both: their inputs are compared (address and data
-//! of a write only when there is one), and what they read is one input of both, a bit each. That is sound, as arrays that are written alike read alike. It only forgets
-//! which contents are possible, so equal blocks may stay unproved, never the other way round.
+//! of a write only when there is one), and what they read is one input of both, a bit each. That is sound, as arrays that
+//! are written alike read alike. It only forgets which contents are possible, so equal blocks may stay unproved, never the
+//! other way round.
 use crate::netlist::{PACKAGE, Tree, tool};
 use anyhow::Context;
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Seconds for each of the two tools: what takes longer counts as not proved.
-const LIMIT: u32 = 120;
+const LIMIT: u32 = 300;
 /// Too large to be compared.
 const TOP: &str = "roce_nic";
 /// So many levels of blocks around the changed one are tried.

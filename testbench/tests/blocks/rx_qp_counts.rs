@@ -20,7 +20,7 @@ const KINDS: [(&str, usize); 8] = [
     ("rnr", 5),
     ("nak", 6),
 ];
-const COUNTERS: [&str; 7] = [
+pub const COUNTERS: [&str; 7] = [
     "packets",
     "duplicates",
     "out_of_order",
@@ -29,7 +29,7 @@ const COUNTERS: [&str; 7] = [
     "rnrs",
     "naks",
 ];
-type Counts = [u64; COUNTERS.len()];
+pub type Counts = [u64; COUNTERS.len()];
 
 fn ready() -> Dut {
     let mut d = Dut::new(RxQpCounts::default());

@@ -1,18 +1,9 @@
 //! What each queue pair counts, against its model and against the port's counters.
 use super::*;
+use crate::rx_qp_counts::COUNTERS;
+pub use crate::rx_qp_counts::Counts;
 use rocenic_testbench::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-const COUNTERS: [&str; 7] = [
-    "packets",
-    "duplicates",
-    "out_of_order",
-    "drops",
-    "naks_seq",
-    "rnrs",
-    "naks",
-];
-pub type Counts = [u64; COUNTERS.len()];
 
 /// The port's counters that are the sum of the QPs' counts.
 const PORT: [(&str, &[&str]); COUNTERS.len() - 1] = [
